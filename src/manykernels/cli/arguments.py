@@ -1,0 +1,51 @@
+"""Types of arguments: text in, a checked number out."""
+
+import argparse
+import math
+from collections.abc import Callable
+
+
+def positive(text: str) -> float:
+    """Parse a positive finite number."""
+    return _number(text, "a positive number", lambda value: 0 < value < math.inf)
+
+
+def norm(text: str) -> float:
+    """Parse the p of an Lp norm.
+
+    Parameters
+    ----------
+    text : str
+        What the user wrote.
+
+    Returns
+    -------
+    p : float
+
+    Examples
+    --------
+    >>> norm("inf")
+    inf
+    """
+    return _number(text, "a number of at least 1, or inf", lambda value: value >= 1)
+
+
+def share(text: str) -> float:
+    """Parse a share of the rows."""
+    return _number(text, "at least 0 and below 1", lambda value: 0 <= value < 1)
+
+
+def seed(text: str) -> int:
+    """Parse the seed of a random generator."""
+    allowed = range(2**32)
+    return int(_number(text, f"a whole number from 0 to {allowed[-1]}", allowed.__contains__))
+
+
+def _number(text: str, needed: str, allowed: Callable[[float], bool]) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not allowed(value):
+        raise argparse.ArgumentTypeError(f"it must be {needed}; got {text!r}")
+    return value

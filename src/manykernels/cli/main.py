@@ -1,0 +1,104 @@
+"""The command line: arguments, dispatch, and errors as one sentence."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import NoReturn
+
+from manykernels.cli import demo, fit, predict
+
+OK, BAD_INPUT, INTERRUPTED = 0, 2, 130
+
+DESCRIPTION = """\
+Learn which kernels matter: give manykernels a table and the column to predict, and it returns a
+predictor, the weight of every kernel, and a certificate of how close to the optimum it is."""
+
+EPILOG = """\
+examples:
+  manykernels demo
+  manykernels fit people.csv --target churn
+  manykernels predict people.mkl new_people.csv --output predictions.csv"""
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are exceptions, so that `main` words every error alike."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise what argparse would print and exit on."""
+        raise ValueError(f"{message} (see {self.prog} --help).")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of the command and of its subcommands.
+
+    Returns
+    -------
+    parser : argparse.ArgumentParser
+
+    Examples
+    --------
+    >>> build_parser().parse_args(["fit", "people.csv", "--target", "churn"]).norm
+    1.0
+    """
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = Parser(prog="manykernels", description=DESCRIPTION, epilog=EPILOG, formatter_class=raw)
+    parser.add_argument("--version", action="version", version=f"manykernels {version('manykernels')}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, dest="command")
+    for name, module in (("demo", demo), ("fit", fit), ("predict", predict)):
+        command = commands.add_parser(
+            name,
+            help=module.SUMMARY,
+            description=module.DESCRIPTION,
+            epilog=module.EPILOG,
+            formatter_class=raw,
+        )
+        module.add_arguments(command)
+        command.set_defaults(run=module.run)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Parameters
+    ----------
+    argv : sequence of str, default=None
+        The arguments; None means those of the process.
+
+    Returns
+    -------
+    status : int
+        0 when all went well, 2 on bad input (explained in one sentence on standard error), 130 after Ctrl-C.
+    """
+    _replace_unprintable()
+    try:
+        arguments = build_parser().parse_args(argv)
+        arguments.run(arguments)
+    except BrokenPipeError:
+        # The reader (such as `head`) has seen enough. Python would complain again while it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        print("manykernels: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except (ValueError, OSError, MemoryError) as error:
+        print(f"manykernels: error: {_sentence(error)}", file=sys.stderr)
+        return BAD_INPUT
+    return OK
+
+
+def _sentence(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return text or f"{type(error).__name__} (the data may be too large for this machine)."
+
+
+def _replace_unprintable() -> None:
+    """Print a question mark where the terminal has no such character, instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

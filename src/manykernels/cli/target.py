@@ -1,0 +1,147 @@
+"""The column to predict: find it, check it, and hold out a part of the rows."""
+
+import difflib
+import math
+
+import numpy as np
+import pandas as pd
+from sklearn.model_selection import train_test_split
+
+from manykernels.cli.columns import as_numbers, as_texts
+
+# Beyond this many names, a message that lists them all would no longer be read.
+_SHOWN = 8
+
+
+def take_target(table: pd.DataFrame, name: str, regression: bool) -> tuple[pd.DataFrame, np.ndarray]:
+    """Split a table into its features and its target.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        As `read_table` gives it.
+    name : str
+        The column to predict.
+    regression : bool
+        Whether the target is a number, not a class.
+
+    Returns
+    -------
+    features : pandas.DataFrame
+    target : array of shape (n_rows,)
+        Floats, or labels: integers where all of them are, text otherwise.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"age": [30, 50], "ill": ["no", "yes"]})
+    >>> take_target(table, "ill", regression=False)[1].tolist()
+    ['no', 'yes']
+    """
+    if name not in table.columns:
+        raise ValueError(
+            f"--target must name a column of TABLE; got {name!r}{_hint(name, list(table.columns))}."
+        )
+    column = table[name]
+    missing = np.flatnonzero(column.isna())
+    if len(missing):
+        raise ValueError(
+            f"--target {name!r} must have a value in every row; it lacks {len(missing)} of {len(column)} "
+            f"(first in row {missing[0] + 1})."
+        )
+    target = _numbers(name, column) if regression else _labels(name, column)
+    return table.drop(columns=name), target
+
+
+def hold_out(
+    target: np.ndarray, test_size: float, seed: int, regression: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Choose the rows to train on and the rows to test on.
+
+    Parameters
+    ----------
+    target : array of shape (n_rows,)
+        For classes, each part gets its share of each class.
+    test_size : float
+        The share of the rows to test on; with 0 every row is for training.
+    seed : int
+        Of the random choice.
+    regression : bool
+        Whether the target is a number, not a class.
+
+    Returns
+    -------
+    train, test : arrays of int
+        Row numbers, in ascending order.
+
+    Examples
+    --------
+    >>> train, test = hold_out(np.array([0, 0, 1, 1]), 0.5, seed=0, regression=False)
+    >>> len(train), len(test)
+    (2, 2)
+    """
+    rows = np.arange(len(target))
+    if test_size == 0:
+        return rows, rows[:0]
+    n_test = math.ceil(test_size * len(target))
+    if not regression:
+        _check_classes(target, n_test, test_size)
+    elif len(target) - n_test < 2:
+        raise ValueError(
+            f"--test-size {test_size} leaves {len(target) - n_test} rows for training; it needs 2."
+        )
+    stratify = None if regression else target
+    train, test = train_test_split(rows, test_size=n_test, random_state=seed, stratify=stratify)
+    return np.sort(train), np.sort(test)
+
+
+def _hint(name: str, columns: list[str]) -> str:
+    near = difflib.get_close_matches(name, columns, n=2, cutoff=0.6)
+    near = near or [column for column in columns if column.lower() == name.lower()]
+    if near:
+        return f" (did you mean {' or '.join(repr(column) for column in near)}?)"
+    shown = ", ".join(repr(column) for column in columns[:_SHOWN])
+    return f" (the columns are {shown}{', ...' if len(columns) > _SHOWN else ''})"
+
+
+def _numbers(name: str, column: pd.Series) -> np.ndarray:
+    try:
+        values = as_numbers(name, column)
+    except ValueError as error:
+        detail = str(error).split("; ")[-1].rstrip(".")
+        raise ValueError(f"--target {name!r} must hold finite numbers for --regression; {detail}.") from error
+    if np.ptp(values) == 0:
+        raise ValueError(f"--target {name!r} must vary; it is {values[0]:g} in every row.")
+    return values
+
+
+def _labels(name: str, column: pd.Series) -> np.ndarray:
+    if pd.api.types.is_float_dtype(column.dtype) and (column % 1 != 0).any():
+        raise ValueError(
+            f"--target {name!r} must hold classes; it holds fractions such as "
+            f"{column[column % 1 != 0].iloc[0]:g}, so add --regression to predict a number."
+        )
+    if pd.api.types.is_numeric_dtype(column.dtype) and not pd.api.types.is_bool_dtype(column.dtype):
+        labels = column.to_numpy(dtype=np.int64)
+    else:
+        labels = np.array(as_texts(column).tolist(), dtype=np.str_)
+    classes = np.unique(labels)
+    if len(classes) < 2:
+        raise ValueError(
+            f"--target {name!r} must have at least two classes; it is {classes[0]} in every row."
+        )
+    return labels
+
+
+def _check_classes(target: np.ndarray, n_test: int, test_size: float) -> None:
+    classes, counts = np.unique(target, return_counts=True)
+    if counts.min() < 2:
+        rare = str(classes[counts.argmin()])
+        raise ValueError(
+            f"--target needs two rows of each class to hold some out; class {rare!r} has one "
+            "(remove it, or use --test-size 0)."
+        )
+    if min(n_test, len(target) - n_test) < len(classes):
+        raise ValueError(
+            f"--test-size {test_size:g} splits {len(target)} rows into {len(target) - n_test} and {n_test}; "
+            f"each part needs at least {len(classes)} rows, one for each class."
+        )

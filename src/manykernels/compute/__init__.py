@@ -1,0 +1,1 @@
+"""Array primitives: packed triangles, threads, memory budgets."""

@@ -1,0 +1,61 @@
+"""Memory budgets: how much a fit may use, in bytes."""
+
+from __future__ import annotations
+
+import os
+import re
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+_DEFAULT_SHARE = 0.5
+_FALLBACK = 2 * 10**9
+
+
+def budget_bytes(memory_budget: int | float | str | None) -> int:
+    """Return a budget in bytes from a number of bytes, a text such as "1GB", or None (half of what is free).
+
+    Examples
+    --------
+    >>> from manykernels.compute.memory import budget_bytes
+    >>> budget_bytes("1.5 GB"), budget_bytes("512MiB"), budget_bytes(1000)
+    (1500000000, 536870912, 1000)
+    """
+    if memory_budget is None:
+        return int(_DEFAULT_SHARE * available_bytes())
+    if isinstance(memory_budget, str):
+        match = re.fullmatch(r"\s*([0-9.]+)\s*([kmgt]?i?)b?\s*", memory_budget.lower())
+        if match is None or match[1].count(".") > 1 or match[2] == "i":
+            raise ValueError(f"memory_budget must look like '2GB' or be a number of bytes, got {memory_budget!r}.")
+        return int(float(match[1]) * _UNITS[match[2]])
+    if isinstance(memory_budget, bool) or not memory_budget > 0:
+        raise ValueError(f"memory_budget must be a positive number of bytes, got {memory_budget!r}.")
+    return int(memory_budget)
+
+
+def available_bytes() -> int:
+    """Return the memory that a new process could use, as far as the system tells."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    try:  # a Unix without /proc: half of what is installed
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    except (AttributeError, ValueError, OSError):
+        return _FALLBACK
+
+
+def human_bytes(count: float) -> str:
+    """Return a size that a person can read.
+
+    Examples
+    --------
+    >>> from manykernels.compute.memory import human_bytes
+    >>> human_bytes(1_250_000_000), human_bytes(800)
+    ('1.25 GB', '800 B')
+    """
+    for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            return f"{count / size:.3g} {unit}"
+    return f"{count:.0f} B"

@@ -1,0 +1,51 @@
+"""Inner products and squared distances between the rows of two matrices, dense or sparse."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+
+def dense(A) -> np.ndarray:
+    """Return a dense array of a dense or sparse matrix."""
+    return A.toarray() if sp.issparse(A) else np.asarray(A)
+
+
+def inner_products(X, Z) -> np.ndarray:
+    """Return X Z' as a dense float64 array of shape (n, l)."""
+    product = X @ Z.T
+    return dense(product)
+
+
+def row_square_norms(X) -> np.ndarray:
+    """Return the squared Euclidean norm of each row."""
+    if sp.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
+    return np.einsum("ij,ij->i", X, X)
+
+
+def squared_distances(X, Z) -> np.ndarray:
+    """Return |x_i - z_j|^2 for all rows, never negative, as an array of shape (n, l).
+
+    One column is subtracted directly. For more, both sides are shifted by
+    the mean of Z (dense data): distances do not change, and data far from
+    the origin lose no digits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.compute.pairwise import squared_distances
+    >>> squared_distances(np.array([[0.0, 0.0], [3.0, 4.0]]), np.array([[0.0, 0.0]]))
+    array([[ 0.],
+           [25.]])
+    """
+    if X.shape[1] == 1:
+        return (dense(X) - dense(Z).T) ** 2
+    if not sp.issparse(X) and not sp.issparse(Z):
+        shift = Z.mean(axis=0)
+        X, Z = X - shift, Z - shift
+    distances = inner_products(X, Z)
+    distances *= -2.0
+    distances += row_square_norms(X)[:, None]
+    distances += row_square_norms(Z)[None, :]
+    return np.maximum(distances, 0.0, out=distances)

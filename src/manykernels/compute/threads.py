@@ -1,0 +1,52 @@
+"""Run independent pieces of a pass side by side.
+
+The compiled loops of this package release the interpreter lock, and so does
+NumPy, so plain threads use every core. A thread pool is safe under joblib's
+threads and processes alike, which Numba's own threading layers are not.
+Matrix products inside such a pass run on one thread each.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from functools import lru_cache
+
+import numba
+from threadpoolctl import ThreadpoolController
+
+
+def n_threads() -> int:
+    """Return how many threads a pass may use: NUMBA_NUM_THREADS, by default the cores.
+
+    joblib sets that variable in its worker processes, so nested parallelism
+    does not oversubscribe the machine.
+    """
+    return max(1, int(numba.config.NUMBA_NUM_THREADS))
+
+
+@lru_cache(maxsize=1)
+def _libraries() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def one_blas_thread(when: bool = True) -> AbstractContextManager:
+    """Return a context in which matrix products use one thread: waking several costs more than a small product."""
+    return _libraries().limit(limits=1, user_api="blas") if when else nullcontext()
+
+
+@lru_cache(maxsize=4)
+def _pool(workers: int, process: int) -> ThreadPoolExecutor:  # keyed by process: a forked child needs its own
+    return ThreadPoolExecutor(workers, thread_name_prefix="manykernels")
+
+
+def parallel(task: Callable[..., object], items: Iterable[object]) -> list:
+    """Return ``[task(item) for item in items]``, computed on every core; the order is kept."""
+    items = list(items)
+    workers = n_threads()
+    if workers == 1 or len(items) <= 1:
+        return [task(item) for item in items]
+    with one_blas_thread():
+        return list(_pool(workers, os.getpid()).map(task, items))

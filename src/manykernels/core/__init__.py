@@ -1,0 +1,1 @@
+"""What every layer shares: protocols, results, checks, errors, progress."""

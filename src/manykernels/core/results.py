@@ -1,0 +1,76 @@
+"""What solvers return: frozen records, always of the same shape."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A kernel machine for each task, with the kernel fixed.
+
+    Attributes
+    ----------
+    beta : ndarray of shape (n_tasks, n_samples)
+        Signed dual coefficients; feasible for the dual problem.
+    decision : ndarray of shape (n_tasks, n_samples)
+        ``K beta``: the predictions on the training samples without the intercept.
+    intercept : ndarray of shape (n_tasks,)
+    """
+
+    beta: np.ndarray
+    decision: np.ndarray
+    intercept: np.ndarray
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Values that enclose the optimum: ``dual <= optimum <= primal``.
+
+    Examples
+    --------
+    >>> from manykernels.core.results import Certificate
+    >>> Certificate(primal=10.0, dual=9.0).gap
+    0.1
+    """
+
+    primal: float
+    dual: float
+
+    @property
+    def gap(self) -> float:
+        """The relative duality gap, (primal - dual) / max(|primal|, |dual|)."""
+        scale = max(abs(self.primal), abs(self.dual))
+        return (self.primal - self.dual) / scale if scale > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class Step:
+    """One line of a trace: what an outer iteration reached."""
+
+    iteration: int
+    seconds: float
+    objective: float
+    gap: float
+    n_active: int
+    tol: float
+
+
+@dataclass(frozen=True)
+class Result:
+    """The outcome of an outer optimizer.
+
+    ``weights`` (n_kernels,), ``machine`` (the predictor with these weights),
+    ``certificate``, whether the gap fell below the tolerance, the number of
+    outer iterations and of inner solves, and the trace.
+    """
+
+    weights: np.ndarray
+    machine: Machine
+    certificate: Certificate
+    converged: bool
+    n_iter: int
+    n_inner_solves: int
+    trace: list[Step] = field(default_factory=list)

@@ -1,0 +1,16 @@
+"""Kernels, banks of kernels, and the kernel that was learned."""
+
+from manykernels.kernels.bank import KernelBank
+from manykernels.kernels.base import Dirichlet, Gaussian, Kernel, Linear, Polynomial, Precomputed
+from manykernels.kernels.standard import standard_bank
+
+__all__ = [
+    "Dirichlet",
+    "Gaussian",
+    "Kernel",
+    "KernelBank",
+    "Linear",
+    "Polynomial",
+    "Precomputed",
+    "standard_bank",
+]

@@ -1,0 +1,383 @@
+"""What a kernel is, and the kernels that come with the library."""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from math import comb
+from typing import Any
+
+import numpy as np
+
+from manykernels.compute.pairwise import dense, inner_products, row_square_norms, squared_distances
+
+_DIAGONAL_BLOCK = 64
+
+
+class Kernel(ABC):
+    """A similarity of samples; subclass it to bring your own.
+
+    A subclass stores its parameters under their own names and implements
+    :meth:`compute`. The rest (columns, groups, names, normalization,
+    storage) works by itself.
+
+    Parameters
+    ----------
+    columns : None, int, str, slice, list or callable, default None
+        The columns of X that the kernel sees; None is all of them.
+    group : str or None, default None
+        The group (view, omics layer, sensor) of the kernel; by default the
+        words for its columns.
+    label : str or None, default None
+        Words for the columns in the kernel's name.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.spatial.distance import cdist
+    >>> from manykernels.kernels import Kernel
+    >>> class Laplacian(Kernel):
+    ...     def __init__(self, scale, columns=None, group=None, label=None):
+    ...         super().__init__(columns, group, label)
+    ...         self.scale = scale
+    ...
+    ...     def compute(self, X, Z):
+    ...         return np.exp(-cdist(X, Z, "cityblock") / self.scale)
+    >>> Laplacian(2.0, columns=[0, 1])
+    Laplacian(scale=2, columns=[0, 1])
+    >>> Laplacian(2.0).compute(np.zeros((1, 2)), np.zeros((2, 2)))
+    array([[1., 1.]])
+    """
+
+    def __init__(self, columns: Any = None, group: str | None = None, label: str | None = None) -> None:
+        self.columns = columns
+        self.group = group
+        self.label = label
+
+    @abstractmethod
+    def compute(self, X: Any, Z: Any) -> np.ndarray:
+        """Return the kernel of the rows of X, shape (n, d), with those of Z, shape (l, d), as (n, l)."""
+
+    def diagonal(self, X: Any) -> np.ndarray:
+        """Return k(x_i, x_i) for the rows of X."""
+        blocks = range(0, X.shape[0], _DIAGONAL_BLOCK)
+        parts = [self.compute(X[i : i + _DIAGONAL_BLOCK], X[i : i + _DIAGONAL_BLOCK]).diagonal() for i in blocks]
+        return np.concatenate(parts).astype(np.float64)
+
+    def factor(self, X: Any) -> np.ndarray | None:
+        """Return F of shape (n, r) with F F' = compute(X, X) when there is one of small rank r, else None."""
+        return None
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the kernel is positive semidefinite by construction, so that no check is needed."""
+        return False
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self).__init__).parameters if name != "self"}
+
+    @property
+    def title(self) -> str:
+        """The kernel's name without its columns, such as "Gaussian(width=2)"."""
+        own = {k: v for k, v in self.parameters().items() if k not in ("columns", "group", "label")}
+        shown = [f"{k}={_short(v)}" for k, v in own.items() if not isinstance(v, np.ndarray)]
+        return f"{type(self).__name__}({', '.join(shown)})" if shown else type(self).__name__
+
+    def name(self, where: str) -> str:
+        """Return the kernel's full name; ``where`` says in words which columns it sees."""
+        return f"{self.title} on {where}"
+
+    def __repr__(self) -> str:
+        values = [f"{k}={_short(v)}" for k, v in self.parameters().items() if v is not None]
+        return f"{type(self).__name__}({', '.join(values)})"
+
+    def __deepcopy__(self, memo: dict) -> Kernel:
+        return self  # kernels do not change: scikit-learn's clone shares them, and precomputed matrices with them
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"<array of shape {value.shape}>"
+    return f"{value:.6g}" if isinstance(value, (int, float)) and not isinstance(value, bool) else repr(value)
+
+
+class ElementwiseKernel(Kernel):
+    """A kernel that is a function of one number a pair: the inner product or the squared distance.
+
+    Kernels on the same columns then share that number, and a bank computes it once.
+    """
+
+    base: str  # "inner" or "distance"
+
+    @abstractmethod
+    def apply(self, base: np.ndarray) -> np.ndarray:
+        """Turn an array of inner products or squared distances, of any shape, into kernel values in place."""
+
+    def compute(self, X: Any, Z: Any) -> np.ndarray:
+        return self.apply(base_matrix(self.base, X, Z))
+
+    @property
+    def trusted(self) -> bool:
+        return True
+
+
+def base_matrix(base: str, X: Any, Z: Any) -> np.ndarray:
+    """Return the inner products ("inner") or squared distances ("distance") of the rows."""
+    return inner_products(X, Z) if base == "inner" else squared_distances(X, Z)
+
+
+class Linear(ElementwiseKernel):
+    """The inner product x'x'.
+
+    Parameters
+    ----------
+    columns, group, label
+        As for :class:`Kernel`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.kernels import Linear
+    >>> Linear().compute(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]))
+    array([[11.]])
+    """
+
+    base = "inner"
+
+    def apply(self, base: np.ndarray) -> np.ndarray:
+        return base
+
+    def diagonal(self, X: Any) -> np.ndarray:
+        return row_square_norms(X)
+
+    def factor(self, X: Any) -> np.ndarray | None:
+        return dense(X).astype(np.float64)
+
+
+class Polynomial(ElementwiseKernel):
+    """The polynomial kernel (x'x' + coef0)^degree.
+
+    Parameters
+    ----------
+    degree : int >= 1
+    coef0 : float >= 0, default 1
+    columns, group, label
+        As for :class:`Kernel`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.kernels import Polynomial
+    >>> Polynomial(2).compute(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]))
+    array([[144.]])
+    """
+
+    base = "inner"
+
+    def __init__(
+        self, degree: int, coef0: float = 1.0, columns: Any = None, group: str | None = None, label: str | None = None
+    ) -> None:
+        if int(degree) != degree or degree < 1:
+            raise ValueError(f"degree must be a whole number of at least 1, got {degree!r}.")
+        if not 0 <= coef0 < np.inf:
+            raise ValueError(f"coef0 must be a number of at least 0, got {coef0!r}: otherwise it is no kernel.")
+        super().__init__(columns, group, label)
+        self.degree = int(degree)
+        self.coef0 = float(coef0)
+
+    def apply(self, base: np.ndarray) -> np.ndarray:
+        if self.coef0:
+            base += base.dtype.type(self.coef0)
+        return _power(base, self.degree)
+
+    def diagonal(self, X: Any) -> np.ndarray:
+        return (row_square_norms(X) + self.coef0) ** self.degree
+
+    def factor(self, X: Any) -> np.ndarray | None:
+        """Return the powers of a single column, scaled by the binomial formula."""
+        if X.shape[1] != 1:
+            return None
+        x, p = dense(X)[:, 0].astype(np.float64), self.degree
+        powers = [j for j in range(p + 1) if j == p or self.coef0 > 0]
+        return np.column_stack([np.sqrt(comb(p, j) * self.coef0 ** (p - j)) * x**j for j in powers])
+
+    @property
+    def title(self) -> str:
+        """The kernel's name without its columns; the usual coef0 = 1 is left out."""
+        extra = "" if self.coef0 == 1 else f", coef0={_short(self.coef0)}"
+        return f"Polynomial(degree={self.degree}{extra})"
+
+
+def _power(base: np.ndarray, degree: int) -> np.ndarray:
+    """Raise to a whole power in place by products, which is several times faster than pow."""
+    if degree == 1:
+        return base
+    factor = base.copy()
+    for bit in bin(degree)[3:]:
+        base *= base
+        if bit == "1":
+            base *= factor
+    return base
+
+
+class Gaussian(ElementwiseKernel):
+    """The Gaussian kernel exp(-|x - x'|^2 / (2 width^2)).
+
+    Parameters
+    ----------
+    width : float > 0
+    columns, group, label
+        As for :class:`Kernel`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.kernels import Gaussian
+    >>> Gaussian(width=1.0).compute(np.array([[0.0]]), np.array([[0.0], [2.0]]))
+    array([[1.        , 0.13533528]])
+    """
+
+    base = "distance"
+
+    def __init__(self, width: float, columns: Any = None, group: str | None = None, label: str | None = None) -> None:
+        if not 0 < width < np.inf:
+            raise ValueError(f"width must be a positive number, got {width!r}.")
+        super().__init__(columns, group, label)
+        self.width = float(width)
+
+    def apply(self, base: np.ndarray) -> np.ndarray:
+        base *= base.dtype.type(-0.5 / self.width**2)
+        return np.exp(base, out=base)
+
+    def diagonal(self, X: Any) -> np.ndarray:
+        return np.ones(X.shape[0])
+
+
+class Dirichlet(ElementwiseKernel):
+    """The Dirichlet kernel of degree one, 1 + 2 cos(frequency |x - x'|).
+
+    It is positive semidefinite on a single column; on several columns it need not be, and a fit checks.
+
+    Parameters
+    ----------
+    frequency : float >= 0
+    columns, group, label
+        As for :class:`Kernel`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.kernels import Dirichlet
+    >>> Dirichlet(frequency=np.pi).compute(np.array([[0.0]]), np.array([[0.0], [1.0]]))
+    array([[ 3., -1.]])
+    """
+
+    base = "distance"
+
+    def __init__(
+        self, frequency: float, columns: Any = None, group: str | None = None, label: str | None = None
+    ) -> None:
+        if not 0 <= frequency < np.inf:
+            raise ValueError(f"frequency must be a number of at least 0, got {frequency!r}.")
+        super().__init__(columns, group, label)
+        self.frequency = float(frequency)
+
+    def apply(self, base: np.ndarray) -> np.ndarray:
+        np.sqrt(base, out=base)
+        base *= base.dtype.type(self.frequency)
+        np.cos(base, out=base)
+        base *= 2
+        base += 1
+        return base
+
+    def diagonal(self, X: Any) -> np.ndarray:
+        return np.full(X.shape[0], 3.0)
+
+    def factor(self, X: Any) -> np.ndarray | None:
+        """Return the waves 1, sqrt(2) cos, sqrt(2) sin of a single column."""
+        if X.shape[1] != 1:
+            return None
+        phase = self.frequency * dense(X)[:, 0].astype(np.float64)
+        return np.column_stack([np.ones_like(phase), np.sqrt(2) * np.cos(phase), np.sqrt(2) * np.sin(phase)])
+
+    @property
+    def trusted(self) -> bool:
+        """False: on several columns the kernel can be indefinite."""
+        return False
+
+
+class Precomputed(Kernel):
+    """A kernel matrix that you computed yourself, looked up by sample number.
+
+    X is then a column of sample numbers, ``np.arange(n).reshape(-1, 1)``, so
+    that scikit-learn's cross-validation, grids and pipelines cut kernels
+    like any other data. Beside other features, ``columns=`` names the column
+    that holds the numbers.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+        The kernel of all samples, training and test; symmetric.
+    columns, group, label
+        As for :class:`Kernel`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.kernels import Precomputed
+    >>> kernel = Precomputed(np.array([[2.0, 1.0], [1.0, 3.0]]), label="graph")
+    >>> kernel.compute(np.array([[0]]), np.array([[1], [0]]))
+    array([[1., 2.]])
+    """
+
+    def __init__(self, K: Any, columns: Any = None, group: str | None = None, label: str | None = None) -> None:
+        super().__init__(columns, group, label)
+        self.K = _check_precomputed(K, label)
+
+    def compute(self, X: Any, Z: Any) -> np.ndarray:
+        return self.K[np.ix_(self._numbers(X), self._numbers(Z))]
+
+    def diagonal(self, X: Any) -> np.ndarray:
+        numbers = self._numbers(X)
+        return self.K[numbers, numbers].astype(np.float64)
+
+    def _numbers(self, X: Any) -> np.ndarray:
+        values = dense(X)
+        if values.shape[1] != 1:
+            raise ValueError(
+                f"Precomputed looks up sample numbers in one column, got {values.shape[1]} columns; "
+                "pass X = np.arange(n).reshape(-1, 1), or name the column with columns=."
+            )
+        numbers = values[:, 0].astype(np.int64)
+        if np.any(numbers != values[:, 0]) or np.any(numbers < 0) or np.any(numbers >= self.K.shape[0]):
+            raise ValueError(
+                f"Precomputed needs sample numbers from 0 to {self.K.shape[0] - 1}, "
+                f"got values from {values.min():g} to {values.max():g}."
+            )
+        return numbers
+
+    @property
+    def title(self) -> str:
+        """The label, or "Precomputed"."""
+        return self.label or "Precomputed"
+
+    def name(self, where: str) -> str:
+        """Return the label: the column of sample numbers says nothing."""
+        return self.title
+
+
+def _check_precomputed(K: Any, label: str | None) -> np.ndarray:
+    """Return K as a read-only float array after checking that it is a square, finite, symmetric matrix."""
+    K = np.asarray(K)
+    which = f"K of {label!r}" if label else "K"
+    if K.ndim != 2 or K.shape[0] != K.shape[1] or K.shape[0] == 0:
+        raise ValueError(f"{which} must be a square matrix, got shape {K.shape}.")
+    K = K.astype(np.float64 if K.dtype != np.float32 else np.float32, copy=True)
+    if not np.all(np.isfinite(K)):
+        raise ValueError(f"{which} contains NaN or infinity.")
+    scale, skew = float(np.abs(K).max()), float(np.abs(K - K.T).max())
+    if skew > 1e-6 * max(scale, 1e-300):
+        raise ValueError(f"{which} must be symmetric, but K[i, j] and K[j, i] differ by up to {skew:.3g}.")
+    K.flags.writeable = False
+    return K

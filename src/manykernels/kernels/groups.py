@@ -1,0 +1,88 @@
+"""Kernels that share work: those that are functions of the same distances or inner products."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from manykernels.compute.packed import pack_rows, row_offset
+from manykernels.kernels.base import ElementwiseKernel, Kernel, base_matrix
+
+
+@dataclass(frozen=True)
+class BoundKernel:
+    """A kernel with the columns it sees in one X, and its name and group in words."""
+
+    kernel: Kernel
+    positions: np.ndarray
+    name: str
+    group: str
+
+
+@dataclass(frozen=True)
+class KernelGroup:
+    """Kernels on the same columns with the same base; ``indices`` are their places in the bank."""
+
+    kernels: tuple[Kernel, ...]
+    indices: np.ndarray
+    positions: np.ndarray
+    base: str | None
+
+    def view(self, X: Any) -> Any:
+        """Return the group's columns of X."""
+        if self.positions.size == X.shape[1] and np.array_equal(self.positions, np.arange(X.shape[1])):
+            return X
+        return X[:, self.positions]
+
+    def blocks(self, V: Any, W: Any, wanted: Iterable[int]) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield (place in the group, kernel block of shape (len(V), len(W)) in float64) for the wanted kernels."""
+        shared = None if self.base is None else base_matrix(self.base, V, W)
+        wanted = list(wanted)
+        for g in wanted:
+            kernel = self.kernels[g]
+            if shared is not None and isinstance(kernel, ElementwiseKernel):
+                yield g, kernel.apply(shared if g == wanted[-1] else shared.copy())
+            else:
+                yield g, np.array(kernel.compute(V, W), dtype=np.float64)
+
+    def segments(self, V: Any, start: int, stop: int, wanted: Iterable[int]) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield (place in the group, packed rows start:stop of the kernel matrix of V) for the wanted kernels.
+
+        Distances are rounded to float32, which moves no Gaussian kernel value by more than
+        3e-8; inner products stay in float64, since powers of them may be large.
+        """
+        size = row_offset(stop, V.shape[0]) - row_offset(start, V.shape[0])
+        rows, columns = V[start:stop], V[start:]
+        shared = None
+        if self.base is not None:
+            shared = np.empty(size, np.float32 if self.base == "distance" else np.float64)
+            pack_rows(base_matrix(self.base, rows, columns), shared)
+        for g in wanted:
+            kernel = self.kernels[g]
+            if shared is not None and isinstance(kernel, ElementwiseKernel):
+                yield g, kernel.apply(shared.copy())
+            else:
+                segment = np.empty(size)
+                pack_rows(np.asarray(kernel.compute(rows, columns), dtype=np.float64), segment)
+                yield g, segment
+
+
+def make_groups(bound: Sequence[BoundKernel], indices: Iterable[int] | None = None) -> list[KernelGroup]:
+    """Gather the kernels (or those at ``indices``) that share columns and base, in order of first appearance."""
+    members: dict[tuple, list[int]] = {}
+    for k in range(len(bound)) if indices is None else indices:
+        kernel = bound[k].kernel
+        base = kernel.base if isinstance(kernel, ElementwiseKernel) else None
+        members.setdefault((base, bound[k].positions.tobytes()), []).append(k)
+    return [
+        KernelGroup(
+            kernels=tuple(bound[k].kernel for k in places),
+            indices=np.array(places),
+            positions=bound[places[0]].positions,
+            base=base,
+        )
+        for (base, _), places in members.items()
+    ]

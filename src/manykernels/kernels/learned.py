@@ -1,0 +1,114 @@
+"""The kernel that was learned: a weighted sum of normalized kernels, as a function of any two samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from manykernels.kernels.groups import BoundKernel, make_groups
+from manykernels.kernels.normalize import Normalization
+
+_BLOCK_ENTRIES = 1 << 22  # entries of a block of the cross kernel: 32 MB in float64
+
+
+@dataclass(frozen=True)
+class LearnedKernel:
+    """sum_k coefficient_k * normalized k_k(x, z), on the active kernels only.
+
+    Attributes
+    ----------
+    bound : tuple of BoundKernel
+        The active kernels.
+    coefficients : ndarray of shape (n_active,)
+        Weight times normalization scale.
+    cosine : bool
+    X : array or CSR matrix of shape (n_kept, n_features)
+        The training samples that predictions need: the support vectors, or
+        all when the kernels are centred.
+    means : ndarray of shape (n_active, n_kept) or None
+        Mean of each kernel's row over the training samples (centred kernels).
+    totals : ndarray of shape (n_active,) or None
+    share : ndarray of shape (n_kept,) or None
+        Weight of each training sample in those means.
+    """
+
+    bound: tuple[BoundKernel, ...]
+    coefficients: np.ndarray
+    cosine: bool
+    X: Any
+    means: np.ndarray | None = None
+    totals: np.ndarray | None = None
+    share: np.ndarray | None = None
+
+    @classmethod
+    def from_bank(
+        cls,
+        bound: Sequence[BoundKernel],
+        X: Any,
+        normalization: Normalization,
+        sample_weight: np.ndarray,
+        weights: np.ndarray,
+        keep: np.ndarray | None,
+    ) -> LearnedKernel:
+        """Keep the kernels with a positive weight, and the training samples ``keep``; all, if centred."""
+        active = np.flatnonzero(weights > 0)
+        centered = normalization.means is not None and normalization.totals is not None
+        rows = np.arange(X.shape[0]) if keep is None or centered else keep
+        return cls(
+            bound=tuple(bound[k] for k in active),
+            coefficients=weights[active] * normalization.scale[active],
+            cosine=normalization.inverse_norms is not None,
+            X=X[rows],
+            means=normalization.means[active] if normalization.means is not None else None,
+            totals=normalization.totals[active] if normalization.totals is not None else None,
+            share=sample_weight / sample_weight.sum() if centered else None,
+        )
+
+    def cross(self, X: Any) -> np.ndarray:
+        """Return the kernel of the rows of X with the kept training samples, shape (len(X), n_kept)."""
+        return self._sum(X, self.X, self.means)
+
+    def pairwise(self, X: Any, Z: Any) -> np.ndarray:
+        """Return the kernel of the rows of X with those of Z, shape (len(X), len(Z))."""
+        return self._sum(X, Z, None if self.means is None else self._means_of(Z))
+
+    def predict(self, X: Any, coef: np.ndarray) -> np.ndarray:
+        """Return sum_j coef[t, j] k(x_i, kept_j), shape (n_tasks, len(X)), in blocks of rows."""
+        step = max(1, _BLOCK_ENTRIES // max(1, self.X.shape[0]))
+        parts = [coef @ self.cross(X[i : i + step]).T for i in range(0, X.shape[0], step)]
+        return np.concatenate(parts, axis=1)
+
+    def diagonal(self, X: Any) -> np.ndarray:
+        """Return k(x_i, x_i)."""
+        return np.array([self.pairwise(X[i : i + 1], X[i : i + 1])[0, 0] for i in range(X.shape[0])])
+
+    def _blocks(self, X: Any, Z: Any) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield (place, raw or cosine-normalized block) for each active kernel."""
+        for group in make_groups(self.bound):
+            V, W = group.view(X), group.view(Z)
+            for g, block in group.blocks(V, W, range(len(group.kernels))):
+                if self.cosine:
+                    left, right = group.kernels[g].diagonal(V), group.kernels[g].diagonal(W)
+                    scale = np.sqrt(left[:, None] * right[None, :])
+                    block = np.divide(block, scale, out=np.zeros_like(block), where=scale > 0)  # noqa: PLW2901
+                yield int(group.indices[g]), block
+
+    def _sum(self, X: Any, Z: Any, right_means: np.ndarray | None) -> np.ndarray:
+        out = np.zeros((X.shape[0], Z.shape[0]))
+        left_means = self._means_of(X) if right_means is not None else None
+        for k, block in self._blocks(X, Z):
+            if left_means is not None and right_means is not None and self.totals is not None:
+                block += self.totals[k] - left_means[k][:, None] - right_means[k][None, :]
+            block *= self.coefficients[k]
+            out += block
+        return out
+
+    def _means_of(self, X: Any) -> np.ndarray:
+        """Return the mean over the training samples of each kernel's row, shape (n_active, len(X))."""
+        out = np.empty((len(self.bound), X.shape[0]))
+        for k, block in self._blocks(X, self.X):
+            out[k] = block @ self.share
+        return out

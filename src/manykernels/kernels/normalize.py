@@ -1,0 +1,171 @@
+"""Normalization and centring of kernels, learned on the training data and applied to any other.
+
+A normalized kernel is
+
+    scale * (k(x, z) c(x) c(z) - r(x) - r(z) + t)
+
+with c(x) = 1 / sqrt(k(x, x)) for "cosine" and 1 otherwise; r(x) the mean
+of k(x, x_i) c(x) c(x_i) over the training samples and t the mean of r over
+them when centred, 0 otherwise; and a scale that makes the (centred) training
+matrix have mean diagonal 1 ("mean_diag") or trace 1 ("trace"). All means and
+traces use the sample weights, so that a sample of weight 2 counts like two.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from manykernels.compute.packed import row_blocks, segment_matvec
+from manykernels.compute.threads import parallel
+from manykernels.kernels.groups import BoundKernel, KernelGroup
+
+KINDS = ("mean_diag", "trace", "cosine", None)
+# A centred diagonal this small beside the raw one is rounding: the kernel is constant.
+_CONSTANT = 1e-12
+_BLOCK_ENTRIES = 1 << 16
+
+
+@dataclass(frozen=True)
+class Normalization:
+    """What was learned: ``scale`` (n_kernels,), and with n_kernels rows ``inverse_norms``, ``means``, ``totals``."""
+
+    scale: np.ndarray
+    inverse_norms: np.ndarray | None
+    means: np.ndarray | None
+    totals: np.ndarray | None
+
+    def apply_segment(self, k: int, segment: np.ndarray, start: int, stop: int, rows: np.ndarray | None) -> None:
+        """Normalize packed rows of training kernel k in place; ``rows`` are the samples, if not all of them."""
+        if self.inverse_norms is not None:
+            inverse = self.inverse_norms[k] if rows is None else self.inverse_norms[k][rows]
+            _scale_segment(segment, start, stop, inverse)
+        if self.means is not None and self.totals is not None:
+            means = self.means[k] if rows is None else self.means[k][rows]
+            _center_segment(segment, start, stop, means, self.totals[k])
+        segment *= segment.dtype.type(self.scale[k])
+
+    def apply_rows(self, k: int, block: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Return the rows of training kernel k, given as the raw block of shape (len(rows), n), normalized."""
+        if self.inverse_norms is not None:
+            block = block * self.inverse_norms[k][rows, None] * self.inverse_norms[k]
+        if self.means is not None and self.totals is not None:
+            block = block - self.means[k][rows, None] - self.means[k] + self.totals[k]
+        return block * self.scale[k]
+
+    def apply_factor(self, k: int, factor: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return the factor of the normalized training kernel k."""
+        if self.inverse_norms is not None:
+            factor = factor * self.inverse_norms[k][:, None]
+        if self.means is not None:
+            factor = factor - (weights @ factor) / weights.sum()
+        return factor * np.sqrt(self.scale[k])
+
+
+@njit(cache=True, nogil=True)
+def _scale_segment(segment, start, stop, inverse):
+    position = 0
+    for i in range(start, stop):
+        for j in range(i, inverse.size):
+            segment[position] *= inverse[i] * inverse[j]
+            position += 1
+
+
+@njit(cache=True, nogil=True)
+def _center_segment(segment, start, stop, means, total):
+    position = 0
+    for i in range(start, stop):
+        for j in range(i, means.size):
+            segment[position] += total - means[i] - means[j]
+            position += 1
+
+
+def learn_normalization(
+    bound: Sequence[BoundKernel],
+    groups: Sequence[KernelGroup],
+    X: Any,
+    *,
+    kind: str | None,
+    center: bool,
+    sample_weight: np.ndarray,
+) -> Normalization:
+    """Learn the factors of the module's docstring on the training data X.
+
+    Warns about kernels that are zero on the training data: they get weight 0.
+    """
+    if kind not in KINDS:
+        raise ValueError(f"normalize must be one of 'mean_diag', 'trace', 'cosine' or None, got {kind!r}.")
+    n, m = X.shape[0], len(bound)
+    share = sample_weight / sample_weight.sum()
+    scale, raw_level = np.ones(m), np.zeros(m)
+    inverse_norms = np.ones((m, n)) if kind == "cosine" else None
+    means = np.zeros((m, n)) if center else None
+    totals = np.zeros(m) if center else None
+    views = [group.view(X) for group in groups]
+    every_means: list = [None] * len(views)
+    if center:
+        every_means = parallel(lambda i: _group_means(groups[i], views[i], share, kind), range(len(views)))
+    for group, view, group_means in zip(groups, views, every_means, strict=True):
+        for g, k in enumerate(group.indices):
+            diagonal = _checked_diagonal(group.kernels[g].diagonal(view), bound[k].name)
+            if inverse_norms is not None:
+                inverse_norms[k] = _inverse_root(diagonal)
+                diagonal = diagonal * inverse_norms[k] ** 2
+            raw_level[k] = share @ diagonal
+            if means is not None and totals is not None :
+                means[k] = group_means[g]
+                totals[k] = share @ means[k]
+                diagonal = diagonal - 2 * means[k] + totals[k]
+            level = share @ diagonal
+            if level <= _CONSTANT * raw_level[k] or level == 0.0:
+                scale[k] = 0.0
+            elif kind in ("mean_diag", "trace"):
+                scale[k] = 1.0 / (level if kind == "mean_diag" else sample_weight @ diagonal)
+    _warn_of_zero_kernels(bound, scale)
+    return Normalization(scale, inverse_norms, means, totals)
+
+
+def _group_means(group: KernelGroup, view: Any, share: np.ndarray, kind: str | None) -> np.ndarray:
+    """Return the mean of each row of each kernel of the group, after cosine normalization if asked for."""
+    out = np.zeros((len(group.kernels), share.size))
+    inverse = [_inverse_root(kernel.diagonal(view)) for kernel in group.kernels] if kind == "cosine" else None
+    for block in row_blocks(share.size, _BLOCK_ENTRIES):
+        for g, segment in group.segments(view, *block, range(len(group.kernels))):
+            if inverse is not None:
+                _scale_segment(segment, *block, inverse[g])
+            segment_matvec(segment, share, *block, out[g])
+    return out
+
+
+def _inverse_root(diagonal: np.ndarray) -> np.ndarray:
+    positive = diagonal > 0
+    return np.where(positive, 1.0 / np.sqrt(np.where(positive, diagonal, 1.0)), 0.0)
+
+
+def _checked_diagonal(diagonal: np.ndarray, name: str) -> np.ndarray:
+    if not np.all(np.isfinite(diagonal)):
+        raise ValueError(f"The kernel {name!r} overflows on this data: scale the features, e.g. by StandardScaler.")
+    if diagonal.min() < 0:
+        raise ValueError(
+            f"The kernel {name!r} is not positive semidefinite: it has the negative diagonal entry {diagonal.min():.3g}."
+        )
+    return diagonal
+
+
+def _warn_of_zero_kernels(bound: Sequence[BoundKernel], scale: np.ndarray) -> None:
+    zero = [bound[k].name for k in np.flatnonzero(scale == 0.0)]
+    if not zero:
+        return
+    if len(zero) == len(bound):
+        raise ValueError("Every kernel is zero on the training data: there is nothing to learn from.")
+    shown = ", ".join(zero[:3]) + (", ..." if len(zero) > 3 else "")
+    warnings.warn(
+        f"{len(zero)} of {len(bound)} kernels are zero on the training data and get weight 0: {shown}",
+        UserWarning,
+        stacklevel=2,
+    )

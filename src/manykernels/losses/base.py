@@ -1,0 +1,81 @@
+"""What a loss is: its value, its conjugate, the domain of the dual, the best intercept."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+
+class Loss(ABC):
+    """A convex loss of one prediction z for the target y.
+
+    All methods work elementwise on arrays that broadcast. ``C`` is the
+    weight of each sample, so that a sample costs ``C * value(y, z)``.
+    """
+
+    name: str
+    classification: bool = True
+    regression: bool = False
+
+    @abstractmethod
+    def value(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Return the loss of the predictions z."""
+
+    @abstractmethod
+    def conjugate(self, y: np.ndarray, beta: np.ndarray, C: np.ndarray) -> np.ndarray:
+        """Return sup_z (-beta z - C value(y, z)), for beta inside :meth:`domain`."""
+
+    @abstractmethod
+    def domain(self, y: np.ndarray, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the lowest and highest beta at which the conjugate is finite; both enclose 0."""
+
+    @abstractmethod
+    def best_intercept(self, y: np.ndarray, z: np.ndarray, C: np.ndarray) -> float:
+        """Return the b that minimizes sum_i C_i value(y_i, z_i + b), for 1-d arrays."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class SmoothLoss(Loss):
+    """A loss with two derivatives (the second may jump)."""
+
+    @abstractmethod
+    def derivative(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Return the derivative in z."""
+
+    @abstractmethod
+    def curvature(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Return the second derivative in z."""
+
+    def best_intercept(self, y: np.ndarray, z: np.ndarray, C: np.ndarray) -> float:
+        """Return the b where the sum of the derivatives vanishes: Newton's method inside a bracket."""
+        low, high = _bracket(lambda b: float(C @ self.derivative(y, z + b)))
+        b = 0.0 if low <= 0.0 <= high else 0.5 * (low + high)
+        for _ in range(200):
+            slope = float(C @ self.derivative(y, z + b))
+            if slope == 0.0:
+                break
+            low, high = (b, high) if slope < 0 else (low, b)
+            curvature = float(C @ self.curvature(y, z + b))
+            newton = b - slope / curvature if curvature > 0 else np.inf
+            after = newton if low < newton < high else 0.5 * (low + high)
+            if abs(after - b) <= 4e-16 * max(1.0, abs(b)):
+                break
+            b = after
+        return b
+
+
+def _bracket(slope) -> tuple[float, float]:  # type: ignore[no-untyped-def]
+    """Return an interval at whose ends an increasing function has opposite signs."""
+    low, high = -1.0, 1.0
+    for _ in range(200):
+        if slope(low) <= 0.0:
+            break
+        low *= 2.0
+    for _ in range(200):
+        if slope(high) >= 0.0:
+            break
+        high *= 2.0
+    return low, high

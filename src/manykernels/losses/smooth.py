@@ -1,0 +1,84 @@
+"""Losses with derivatives: squared, squared hinge, logistic."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import expit, xlogy
+
+from manykernels.losses.base import SmoothLoss
+
+
+class Squared(SmoothLoss):
+    """(y - z)^2 / 2: kernel ridge regression, least-squares classification."""
+
+    name = "squared"
+    regression = True
+
+    def value(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        return 0.5 * (y - z) ** 2
+
+    def conjugate(self, y: np.ndarray, beta: np.ndarray, C: np.ndarray) -> np.ndarray:
+        return -y * beta + _over(beta * beta, 2.0 * C)
+
+    def domain(self, y: np.ndarray, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        end = np.broadcast_to(np.where(C > 0, np.inf, 0.0), np.shape(y))
+        return -end, +end
+
+    def derivative(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        return z - y
+
+    def curvature(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        return np.ones_like(z)
+
+    def best_intercept(self, y: np.ndarray, z: np.ndarray, C: np.ndarray) -> float:
+        return float(C @ (y - z) / C.sum())
+
+
+class SquaredHinge(SmoothLoss):
+    """max(0, 1 - y z)^2, for y in {-1, 1}."""
+
+    name = "squared_hinge"
+
+    def value(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        return np.maximum(0.0, 1.0 - y * z) ** 2
+
+    def conjugate(self, y: np.ndarray, beta: np.ndarray, C: np.ndarray) -> np.ndarray:
+        return -y * beta + _over(beta * beta, 4.0 * C)
+
+    def domain(self, y: np.ndarray, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        end = np.where(C > 0, np.inf, 0.0)
+        return np.where(y > 0, 0.0, -end), np.where(y > 0, end, 0.0)
+
+    def derivative(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        return -2.0 * y * np.maximum(0.0, 1.0 - y * z)
+
+    def curvature(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        return np.where(y * z < 1.0, 2.0, 0.0)
+
+
+class Logistic(SmoothLoss):
+    """log(1 + exp(-y z)), for y in {-1, 1}: kernel logistic regression."""
+
+    name = "logistic"
+
+    def value(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        return np.logaddexp(0.0, -y * z)
+
+    def conjugate(self, y: np.ndarray, beta: np.ndarray, C: np.ndarray) -> np.ndarray:
+        share = np.clip(_over(y * beta, C), 0.0, 1.0)
+        return C * (xlogy(share, share) + xlogy(1.0 - share, 1.0 - share))
+
+    def domain(self, y: np.ndarray, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.minimum(0.0, y * C), np.maximum(0.0, y * C)
+
+    def derivative(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        return -y * expit(-y * z)
+
+    def curvature(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        return expit(z) * expit(-z)
+
+
+def _over(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
+    """Divide where the denominator is positive; a sample of weight 0 has beta = 0 and conjugate 0."""
+    shape = np.broadcast_shapes(np.shape(numerator), np.shape(denominator))
+    return np.divide(numerator, denominator, out=np.zeros(shape), where=np.asarray(denominator) > 0)

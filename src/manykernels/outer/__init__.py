@@ -1,0 +1,1 @@
+"""Optimizers of the kernel weights: one algorithm, one file."""

@@ -1,0 +1,162 @@
+"""The training problem: kernels, loss and norm put together; its value and its certificate.
+
+    primal   minimize over f_1..f_m, b   1/2 N(a)^2 + sum_i C_i loss(y_i, f(x_i) + b),   f = sum_k f_k, a_k = ||f_k||
+    dual     maximize over beta          -sum_i conj_i(beta_i) - 1/2 N*(sqrt(q))^2,      q_k = beta' K_k beta
+
+with 1' beta = 0 when there is an intercept. With weights d fixed, the
+predictor is f_k = d_k K_k beta, so a_k = d_k sqrt(q_k). The certificate puts
+this f with its true losses into the primal and this beta into the dual;
+whatever the accuracy of the inner solver, the optimum lies between the two.
+
+Several tasks (the classes of a one-vs-rest problem) that share their weights
+are one problem: the losses add up, a_k^2 and q_k are summed over the tasks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from manykernels.core.results import Certificate, Machine
+from manykernels.inner import newton, ridge, smo, svm, svr
+from manykernels.losses import EpsilonInsensitive, Hinge, Loss, SmoothLoss, Squared
+
+
+class FiniteBank(Protocol):
+    """The capabilities that a problem with a list of kernels needs."""
+
+    @property
+    def n_kernels(self) -> int: ...
+    @property
+    def n_samples(self) -> int: ...
+    def combine(self, weights: np.ndarray, out: np.ndarray | None = None) -> np.ndarray: ...
+    def quad_forms(self, beta: np.ndarray) -> np.ndarray: ...
+
+
+class Norm(Protocol):
+    """A norm on the component norms, with its dual and the weights that attain it."""
+
+    @property
+    def selects(self) -> bool: ...
+    def value(self, norms: np.ndarray) -> float: ...
+    def dual_square(self, quad_forms: np.ndarray) -> float: ...
+    def weights(self, norms: np.ndarray) -> np.ndarray: ...
+    def initial_weights(self, n_kernels: int) -> np.ndarray: ...
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Bank, loss and norm.
+
+    Parameters
+    ----------
+    bank : finite bank
+    loss : Loss
+    norm : Norm
+    y : ndarray of shape (n_tasks, n_samples)
+        Targets; -1 or 1 for classification.
+    C : ndarray of shape (n_tasks, n_samples)
+        Weight of the loss of each sample.
+    fit_intercept : bool
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.kernels import Gaussian, KernelBank
+    >>> from manykernels.losses import Hinge
+    >>> from manykernels.norms import LpNorm
+    >>> from manykernels.problem import Problem
+    >>> X = np.array([[-1.0], [-0.5], [0.5], [1.0]])
+    >>> y = np.array([[-1.0, -1.0, 1.0, 1.0]])
+    >>> bank = KernelBank([Gaussian(1.0), Gaussian(3.0)]).bind(X)
+    >>> problem = Problem(bank, Hinge(), LpNorm(2), y, np.ones((1, 4)))
+    >>> weights = problem.norm.initial_weights(2)
+    >>> machine = problem.solve(bank.combine(weights), tol=1e-9)
+    >>> gap = problem.certificate(weights, machine, problem.quad_forms(machine)).gap
+    >>> 0 < gap < 0.1
+    True
+    """
+
+    bank: FiniteBank
+    loss: Loss
+    norm: Norm
+    y: np.ndarray
+    C: np.ndarray
+    fit_intercept: bool = True
+
+    def solve(self, K: np.ndarray, start: Machine | None = None, tol: float = 1e-3) -> Machine:
+        """Return the machine of every task for the fixed kernel K, warm-started."""
+        if isinstance(self.loss, Squared) and np.all(self.C == self.C[0]):
+            beta, _ = ridge.solve(K, self.y, self.C[0], intercept=self.fit_intercept)
+            return self._machines(beta, beta @ K)
+        solutions = [self._solve_task(K, t, start, tol) for t in range(self.y.shape[0])]
+        return self._machines(np.array([s[0] for s in solutions]), np.array([s[1] for s in solutions]))
+
+    def _solve_task(
+        self, K: np.ndarray, t: int, start: Machine | None, tol: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return a dual feasible beta and K beta for one task."""
+        y, C = self.y[t], self.C[t]
+        begin = None if start is None else start.beta[t]
+        if isinstance(self.loss, Hinge):
+            box = svm.solve(K, y, C, start=begin, intercept=self.fit_intercept, tol=tol)
+            return box.beta, box.gradient + y
+        if isinstance(self.loss, EpsilonInsensitive):
+            epsilon = self.loss.epsilon
+            box = svr.solve(K, y, C, epsilon=epsilon, start=begin, intercept=self.fit_intercept, tol=tol)
+            return box.beta, box.gradient + y
+        if isinstance(self.loss, SmoothLoss):
+            from_point = None if start is None else (start.beta[t], start.intercept[t])
+            # A Newton step squares the error, so the last one is nearly free: ask for more than is needed.
+            solution = newton.solve(
+                K, y, C, self.loss, start=from_point, intercept=self.fit_intercept, tol=1e-2 * tol
+            )
+            beta = self._feasible(solution.beta, t)
+            return beta, solution.decision if np.array_equal(beta, solution.beta) else K @ beta
+        raise TypeError(f"There is no inner solver for the loss {self.loss!r}.")
+
+    def _feasible(self, beta: np.ndarray, t: int) -> np.ndarray:
+        """Return the nearest beta in the domain of the dual: the box, and 1' beta = 0 with an intercept."""
+        lower, upper = self.loss.domain(self.y[t], self.C[t])
+        inside = np.clip(beta, lower, upper)
+        return smo.balanced(inside, lower, upper) if self.fit_intercept else inside
+
+    def _machines(self, beta: np.ndarray, decision: np.ndarray) -> Machine:
+        intercept = np.zeros(beta.shape[0])
+        if self.fit_intercept:
+            for t in range(beta.shape[0]):
+                intercept[t] = self.loss.best_intercept(self.y[t], decision[t], self.C[t])
+        return Machine(beta, decision, intercept)
+
+    def quad_forms(self, machine: Machine) -> np.ndarray:
+        """Return q_k summed over the tasks, shape (n_kernels,)."""
+        return self.bank.quad_forms(machine.beta).sum(axis=0)
+
+    def certificate(self, weights: np.ndarray, machine: Machine, quad_forms: np.ndarray) -> Certificate:
+        """Return the primal and the dual value at the machine with these weights."""
+        regularizer = 0.5 * self.norm.value(weights * np.sqrt(quad_forms)) ** 2
+        return Certificate(
+            primal=regularizer + self._losses(machine),
+            dual=-self._conjugates(machine) - 0.5 * self.norm.dual_square(quad_forms),
+        )
+
+    def inner_gap(self, machine: Machine) -> float:
+        """Return primal minus dual of the problem with the weights fixed: the inner solver's own error.
+
+        Needs no pass over the kernels, since beta' K beta is beta' decision.
+        """
+        quadratic = float(np.sum(machine.beta * machine.decision))
+        return quadratic + self._losses(machine) + self._conjugates(machine)
+
+    def objective(self, machine: Machine) -> float:
+        """Return the primal value of the problem with the weights fixed."""
+        return 0.5 * float(np.sum(machine.beta * machine.decision)) + self._losses(machine)
+
+    def _losses(self, machine: Machine) -> float:
+        predictions = machine.decision + machine.intercept[:, None]
+        return float(np.sum(self.C * self.loss.value(self.y, predictions)))
+
+    def _conjugates(self, machine: Machine) -> float:
+        return float(np.sum(self.loss.conjugate(self.y, machine.beta, self.C)))

@@ -1,0 +1,181 @@
+"""Results as tables for a terminal.
+
+Every function takes plain numbers and strings and returns a rich renderable. Names go in as `Text`, because
+a column named ``age [years]`` would otherwise be read as markup.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+BAR_WIDTH = 20
+EIGHTHS = " ▏▎▍▌▋▊▉"
+
+
+def kernels_table(names: Sequence[str], weights: ArrayLike, top: int = 15) -> Table:
+    """Show the kernels with the largest weights.
+
+    Parameters
+    ----------
+    names : sequence of str, length n_kernels
+        What to call each kernel.
+    weights : array-like of shape (n_kernels,)
+        Nonnegative.
+    top : int, default=15
+        How many kernels to show at most; the caption counts the others.
+
+    Returns
+    -------
+    table : rich.table.Table
+        One row for each kernel: name, weight, share of the sum of the weights, bar.
+
+    Examples
+    --------
+    >>> kernels_table(["Linear", "Gaussian(width=2)"], [0.25, 0.75]).row_count
+    2
+    """
+    values = np.asarray(weights, dtype=np.float64)
+    if values.shape != (len(names),):
+        raise ValueError(
+            f"weights must have the shape ({len(names)},), one for each name; it has {values.shape}."
+        )
+    active = int(np.count_nonzero(values > 0))
+    # A stable sort keeps the order of the bank among equal weights, so the table is reproducible.
+    order = np.argsort(-values, kind="stable")[: min(top, active)]
+    table = Table(title="Learned kernels", caption=_caption(values, order, active), **_STYLE)
+    table.add_column("kernel", overflow="fold")
+    table.add_column("weight", justify="right", no_wrap=True)
+    table.add_column("share", justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    total, largest = values.sum(), values.max(initial=0.0)
+    for index in order:
+        weight = float(values[index])
+        bar = Text(_bar(weight / largest), style="cyan")
+        table.add_row(Text(str(names[index])), Text(f"{weight:.4g}"), Text(f"{weight / total:.1%}"), bar)
+    return table
+
+
+def certificate_table(
+    *,
+    objective: float,
+    dual_objective: float,
+    gap: float,
+    tol: float,
+    converged: bool,
+    n_iter: int,
+    seconds: float | None = None,
+) -> Table:
+    """Show how close to the optimum a fit is, and what vouches for it.
+
+    Parameters
+    ----------
+    objective, dual_objective : float
+        Values of the primal and of the dual: the optimum lies between them.
+    gap : float
+        The relative duality gap.
+    tol : float
+        The gap that was asked for.
+    converged : bool
+        Whether the gap reached the tolerance.
+    n_iter : int
+        Outer iterations.
+    seconds : float, optional
+        Time of the fit.
+
+    Returns
+    -------
+    table : rich.table.Table
+
+    Examples
+    --------
+    >>> table = certificate_table(
+    ...     objective=1.001, dual_objective=1.0, gap=1e-3, tol=1e-2, converged=True, n_iter=7
+    ... )
+    >>> table.row_count
+    6
+    """
+    verdict = (
+        Text("yes", style="green") if converged else Text("no: the gap is above the tolerance", style="red")
+    )
+    rows = [
+        ("primal objective", Text(f"{objective:.8g}")),
+        ("dual objective", Text(f"{dual_objective:.8g}")),
+        ("relative gap", Text(f"{gap:.2e}")),
+        ("tolerance", Text(f"{tol:.2e}")),
+        ("converged", verdict),
+        ("iterations", Text(f"{n_iter}")),
+    ]
+    if seconds is not None:
+        rows.append(("seconds", Text(f"{seconds:.2f}")))
+    caption = "The optimum lies between the two objectives."
+    table = Table(title="Certificate", caption=caption, show_header=False, **_STYLE)
+    table.add_column(no_wrap=True)
+    table.add_column(justify="right")
+    for name, value in rows:
+        table.add_row(name, value)
+    return table
+
+
+def scores_table(
+    rows: Sequence[tuple[str, float, str]], *, title: str = "Scores", metric: str = "score"
+) -> Table:
+    """Show scores of several predictors side by side.
+
+    Parameters
+    ----------
+    rows : sequence of (name, score, note)
+        In the order in which they are to be read; a higher score is better.
+    title : str, default="Scores"
+        The head of the table.
+    metric : str, default="score"
+        What the scores are, for the head of their column.
+
+    Returns
+    -------
+    table : rich.table.Table
+        The highest score (each one, on a tie) is in bold.
+
+    Examples
+    --------
+    >>> scores_table([("learned", 0.97, "held out"), ("uniform", 0.95, "held out")]).row_count
+    2
+    """
+    table = Table(title=title, **_STYLE)
+    table.add_column("predictor", overflow="fold")
+    table.add_column(metric, justify="right", no_wrap=True)
+    table.add_column("note", overflow="fold")
+    best = max((score for _, score, _ in rows if not math.isnan(score)), default=math.nan)
+    for name, score, note in rows:
+        table.add_row(Text(name), Text(f"{score:.4f}", style="bold" if score == best else ""), Text(note))
+    return table
+
+
+_STYLE: dict = {
+    "box": box.SIMPLE_HEAD,
+    "title_justify": "left",
+    "caption_justify": "left",
+    "title_style": "bold",
+}
+
+
+def _caption(weights: np.ndarray, shown: np.ndarray, active: int) -> str:
+    zero = len(weights) - active
+    parts = [f"{active} of {len(weights)} kernels have a positive weight"]
+    if len(shown) < active:
+        rest = 1.0 - weights[shown].sum() / weights.sum()
+        parts.append(f"{active - len(shown)} not shown ({rest:.1%})")
+    if zero:
+        parts.append(f"{zero} {'is' if zero == 1 else 'are'} exactly 0")
+    return "; ".join(parts) + "."
+
+
+def _bar(share: float) -> str:
+    """Draw `share` in [0, 1] to an eighth of a character."""
+    eighths = max(1, round(share * BAR_WIDTH * 8))
+    full, part = divmod(eighths, 8)
+    return "█" * full + (EIGHTHS[part] if part else "")

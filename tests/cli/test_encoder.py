@@ -1,0 +1,220 @@
+"""From a table to numbers, the same way each time."""
+
+import datetime
+import decimal
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from manykernels.cli.columns import MAX_LEVELS
+from manykernels.cli.encoder import TableEncoder
+
+
+def encoded(table, later=None):
+    encoder = TableEncoder().fit(pd.DataFrame(table))
+    return encoder.transform(pd.DataFrame(table if later is None else later))
+
+
+class TestNumbers:
+    def test_standardized_with_the_figures_of_the_training_table(self):
+        X = encoded({"a": [1.0, 2.0, 3.0]}, {"a": [2.0, 4.0]})
+        np.testing.assert_allclose(X[:, 0], [0.0, 2.0 / np.std([1.0, 2.0, 3.0])])
+
+    def test_missing_values_become_the_median(self):
+        X = encoded({"a": [1.0, 2.0, 9.0, np.nan]})
+        assert X[3, 0] == X[1, 0]
+
+    def test_missing_at_prediction(self):
+        X = encoded({"a": [1.0, 2.0, 9.0]}, {"a": [np.nan, 2.0]})
+        assert X[0, 0] == X[1, 0]
+
+    def test_a_whole_column_can_be_missing_at_prediction(self):
+        assert np.isfinite(encoded({"a": [1.0, 2.0]}, {"a": [None, None]})).all()
+
+    @pytest.mark.parametrize(
+        "values",
+        [
+            pd.array([1, None, 3], dtype="Int64"),
+            [decimal.Decimal("1.5"), decimal.Decimal("2.5"), None],
+            pd.to_datetime(["2020-01-01", "2020-01-02", None]),
+            pd.to_datetime(["2020-01-01", "2020-01-02", None]).tz_localize("Europe/Oslo"),
+            pd.to_timedelta(["1 day", "2 days", None]),
+            [datetime.date(2020, 1, 1), datetime.date(2020, 1, 2), None],
+            np.array([1, 2, 3], dtype=np.uint8),
+        ],
+        ids=["nullable", "decimal", "datetime", "zone", "duration", "date", "bytes"],
+    )
+    def test_kinds_of_numbers(self, values):
+        X = encoded({"a": values})
+        assert X.shape == (3, 1)
+        assert X.dtype == np.float64
+        assert abs(X.mean()) < 1e-12
+        assert X[:, 0].std() == pytest.approx(1.0)
+
+    def test_infinity_is_refused(self):
+        with pytest.raises(ValueError, match="'a' must hold finite numbers; it is infinite in 1 rows"):
+            encoded({"a": [1.0, np.inf]})
+
+    def test_text_at_prediction_is_refused(self):
+        with pytest.raises(ValueError, match="'a' must hold numbers; it holds 'old'"):
+            encoded({"a": [1.0, 2.0]}, {"a": ["3", "old"]})
+
+    def test_values_that_cannot_be_standardized(self):
+        with pytest.raises(ValueError, match="'a' cannot be standardized"):
+            encoded({"a": [-1e308, 1e308, 1e308]})
+
+
+class TestFlags:
+    def test_zero_and_one(self):
+        np.testing.assert_array_equal(encoded({"a": [True, False, True]})[:, 0], [1.0, 0.0, 1.0])
+
+    @pytest.mark.parametrize("later", [["True", "FALSE"], [1, 0], [1.0, 0.0], ["true", "false"]])
+    def test_other_spellings_at_prediction(self, later):
+        np.testing.assert_array_equal(encoded({"a": [True, False]}, {"a": later})[:, 0], [1.0, 0.0])
+
+    def test_missing_at_prediction_is_the_usual_value(self):
+        X = encoded({"a": [True, False, True]}, {"a": [None, False]})
+        np.testing.assert_array_equal(X[:, 0], [1.0, 0.0])
+
+    def test_something_else_at_prediction_is_refused(self):
+        with pytest.raises(ValueError, match="'a' must hold true or false; it holds 'maybe'"):
+            encoded({"a": [True, False]}, {"a": ["maybe", "True"]})
+
+    def test_missing_in_training_is_a_third_answer(self):
+        encoder = TableEncoder().fit(pd.DataFrame({"a": [True, False, None, True]}))
+        assert encoder.feature_names == ["a=True", "a=False", "a=(missing)"]
+
+
+class TestLevels:
+    def test_one_output_for_each_level_and_for_missing(self):
+        table = pd.DataFrame({"city": ["Rome", "Oslo", None, "Rome"]})
+        encoder = TableEncoder().fit(table)
+        assert encoder.feature_names == ["city=Rome", "city=Oslo", "city=(missing)"]
+        np.testing.assert_array_equal(encoder.transform(table), [[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 0, 0]])
+
+    def test_unknown_levels_are_all_zeros(self):
+        X = encoded({"city": ["Rome", "Oslo", "Rome"]}, {"city": ["Lima", None, "Oslo"]})
+        np.testing.assert_array_equal(X, [[0, 0], [0, 0], [0, 1]])
+
+    def test_rare_levels_share_an_output(self):
+        frequent = [f"c{number:02}" for number in range(MAX_LEVELS)] * 2
+        table = pd.DataFrame({"city": [*frequent, "rare 1", "rare 2"]})
+        encoder = TableEncoder().fit(table)
+        assert len(encoder.feature_names) == MAX_LEVELS + 1
+        assert encoder.feature_names[-1] == "city=(other)"
+        X = encoder.transform(pd.DataFrame({"city": ["rare 1", "rare 2", "never seen", "c00"]}))
+        np.testing.assert_array_equal(X[:, -1], [1, 1, 0, 0])
+        np.testing.assert_array_equal(X.sum(axis=1), [1, 1, 0, 1])
+        assert any("2 rarest" in note for note in encoder.notes)
+
+    def test_does_not_depend_on_the_order_of_the_rows(self):
+        table = pd.DataFrame({"city": ["b", "a", "c", "a", "b", "c"]})
+        shuffled = table.sample(frac=1.0, random_state=3)
+        assert TableEncoder().fit(table).to_dict() == TableEncoder().fit(shuffled).to_dict()
+
+    def test_categories_that_are_numbers(self):
+        # Written to CSV and read again, with one cell missing, 1 is 1.0.
+        X = encoded({"a": pd.Categorical([1, 2, 1])}, {"a": [1.0, np.nan, 2.0]})
+        np.testing.assert_array_equal(X, [[1, 0], [0, 0], [0, 1]])
+
+    def test_declared_categories_are_no_identifier(self):
+        assert encoded({"a": pd.Categorical(["x", "y", "z"])}).shape == (3, 3)
+
+    def test_lists_are_refused(self):
+        with pytest.raises(ValueError, match="'a' holds lists"):
+            encoded({"a": [[1, 2], [3]]})
+
+    def test_complex_numbers_are_refused(self):
+        with pytest.raises(ValueError, match="'a' holds complex numbers"):
+            encoded({"a": [1j, 2.0]})
+
+
+class TestWhatIsLeftOut:
+    @pytest.mark.parametrize(
+        ("values", "note"),
+        [
+            ([5.0, 5.0, 5.0], "is constant"),
+            ([5.0, np.nan, 5.0], "is constant"),
+            ([True, True, True], "is constant"),
+            (["x", "x", "x"], "is constant"),
+            (["id1", "id2", "id3"], "as an identifier does"),
+        ],
+    )
+    def test_with_a_note(self, values, note):
+        encoder = TableEncoder().fit(pd.DataFrame({"a": values, "b": [1.0, 2.0, 4.0]}))
+        assert encoder.sources == {"b": [0]}
+        assert len(encoder.notes) == 1
+        assert note in encoder.notes[0]
+        assert "'a'" in encoder.notes[0]
+        # What is left out in training is not needed later.
+        assert encoder.transform(pd.DataFrame({"b": [1.0]})).shape == (1, 1)
+
+    def test_a_column_without_a_name(self):
+        table = pd.DataFrame({"Unnamed: 0": [0, 1], "Unnamed: 3": [None, None], "b": [1.0, 2.0]})
+        assert TableEncoder().fit(table).sources == {"b": [0]}
+
+    def test_a_column_without_values_is_refused(self):
+        with pytest.raises(ValueError, match="'a' has no values in the 2 training rows"):
+            encoded({"a": [None, None], "b": [1.0, 2.0]})
+
+    def test_nothing_left_is_refused(self):
+        with pytest.raises(ValueError, match="must have a column to learn from"):
+            encoded({"a": [1.0, 1.0]})
+
+    def test_a_failed_fit_changes_nothing(self):
+        encoder = TableEncoder().fit(pd.DataFrame({"b": [1.0, 2.0]}))
+        before = encoder.to_dict()
+        with pytest.raises(ValueError, match="no values"):
+            encoder.fit(pd.DataFrame({"c": [1.0, 2.0], "a": [None, None]}))
+        assert encoder.to_dict() == before
+
+
+@pytest.fixture
+def mixed():
+    rng = np.random.default_rng(0)
+    count = 40
+    return pd.DataFrame(
+        {
+            "age": np.where(rng.random(count) < 0.1, np.nan, rng.normal(50, 10, count)),
+            "city": rng.choice(["Rome", "Oslo", "Lima"], count),
+            "smokes": rng.random(count) < 0.5,
+            "constant": 1,
+            "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, count), unit="D"),
+        }
+    )
+
+
+class TestWholeTables:
+    def test_sources_cover_every_output_once(self, mixed):
+        encoder = TableEncoder().fit(mixed)
+        assert encoder.sources == {"age": [0], "city": [1, 2, 3], "smokes": [4], "since": [5]}
+        X = encoder.transform(mixed)
+        assert X.shape == (len(mixed), len(encoder.feature_names))
+        np.testing.assert_array_equal(X[:, encoder.sources["city"]].sum(axis=1), 1.0)
+
+    def test_round_trip_through_json(self, mixed):
+        encoder = TableEncoder().fit(mixed)
+        restored = TableEncoder.from_dict(json.loads(json.dumps(encoder.to_dict())))
+        np.testing.assert_array_equal(restored.transform(mixed), encoder.transform(mixed))
+        assert restored.sources == encoder.sources
+        assert restored.notes == encoder.notes
+
+    def test_order_of_columns_and_more_of_them_do_not_matter(self, mixed):
+        encoder = TableEncoder().fit(mixed)
+        other = mixed[mixed.columns[::-1]].assign(extra="x")
+        np.testing.assert_array_equal(encoder.transform(other), encoder.transform(mixed))
+
+    def test_missing_columns_are_named(self, mixed):
+        encoder = TableEncoder().fit(mixed)
+        with pytest.raises(ValueError, match="lacks the columns 'age', 'city' that"):
+            encoder.transform(mixed.drop(columns=["age", "city"]))
+
+    def test_no_rows(self, mixed):
+        assert TableEncoder().fit(mixed).transform(mixed.iloc[:0]).shape == (0, 6)
+
+    @pytest.mark.parametrize("state", [{}, {"columns": [{"name": "a", "kind": "odd"}], "notes": []}])
+    def test_bad_state_is_refused(self, state):
+        with pytest.raises(ValueError, match="not in the form that to_dict gives"):
+            TableEncoder.from_dict(state)

@@ -1,0 +1,176 @@
+"""Reading tables: each format, and each way in which a file can be wrong."""
+
+import gzip
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import dump_svmlight_file
+
+from manykernels.cli.tables import READERS, is_libsvm, read_table, table_stem
+
+PEOPLE = pd.DataFrame({"age": [31, 45], "city": ["Rome", "New York"], "smokes": [True, False]})
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(name, content):
+        path = tmp_path / name
+        raw = content.encode() if isinstance(content, str) else content
+        path.write_bytes(gzip.compress(raw) if name.endswith(".gz") else raw)
+        return path
+
+    return write
+
+
+class TestSeparated:
+    @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".csv.gz", ".tsv.gz", ".CSV"])
+    def test_round_trip(self, tmp_path, suffix):
+        path = tmp_path / f"people{suffix}"
+        PEOPLE.to_csv(path, sep="\t" if "tsv" in suffix else ",", index=False)
+        pd.testing.assert_frame_equal(read_table(path), PEOPLE)
+
+    def test_semicolons(self, write):
+        table = read_table(write("wine.csv", "acid;sugar, g\n7.4;1.9\n".replace(", g", "")))
+        assert table.to_dict("list") == {"acid": [7.4], "sugar": [1.9]}
+
+    def test_spaces_and_byte_order_mark(self, write):
+        table = read_table(write("a.csv", "\ufeffage, city\n31, Rome\n"))
+        assert table.to_dict("list") == {"age": [31], "city": ["Rome"]}
+
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            ("", "is empty"),
+            ("a,b\n", "has 0 rows and 2 columns"),
+            ("a,b\n1,2,3\n4,5,6\n", "more values than its first line has names"),
+            ("a,b\n1,2\n4,5,6\n", "line 3"),
+            (b"a,b\n\xff\xfe,2\n", "must be text in UTF-8"),
+        ],
+    )
+    def test_bad_content(self, write, content, message):
+        with pytest.raises(ValueError, match=message):
+            read_table(write("bad.csv", content))
+
+    def test_broken_compression(self, tmp_path):
+        path = tmp_path / "cut.csv.gz"
+        path.write_bytes(gzip.compress(b"a,b\n1,2\n" * 1000)[:40])
+        with pytest.raises(ValueError, match="cannot be read as csv: Compressed file ended"):
+            read_table(path)
+
+
+class TestParquet:
+    def test_round_trip_keeps_types(self, tmp_path):
+        table = PEOPLE.assign(city=PEOPLE["city"].astype("category"))
+        table.to_parquet(tmp_path / "people.parquet")
+        pd.testing.assert_frame_equal(read_table(tmp_path / "people.parquet"), table)
+
+    def test_bad_content(self, write):
+        with pytest.raises(ValueError, match="cannot be read as parquet"):
+            read_table(write("bad.parquet", "age,city\n"))
+
+
+ARFF = """\
+% people
+@RELATION 'some people'
+
+@attribute age NUMERIC
+@attribute 'home town' {Rome, 'New York', "O'Hare"}
+@attribute note string
+@attribute born date "yyyy-MM-dd"
+@data
+31, 'New York', 'it\\'s, well, fine', 1990-05-01
+?, "O'Hare", plain, 1980-01-31
+% a comment
+40, ?, ?, ?
+"""
+
+
+class TestARFF:
+    def test_types_quotes_and_missing_values(self, write):
+        table = read_table(write("people.arff", ARFF))
+        np.testing.assert_array_equal(table["age"], [31.0, np.nan, 40.0])
+        assert table["home town"].tolist()[:2] == ["New York", "O'Hare"]
+        assert table["home town"].isna().tolist() == [False, False, True]
+        assert list(table["home town"].cat.categories) == ["Rome", "New York", "O'Hare"]
+        assert table["note"][0] == "it's, well, fine"
+        assert table["born"][1] == pd.Timestamp("1980-01-31")
+        assert table["born"].isna()[2]
+
+    def test_compressed(self, write):
+        assert len(read_table(write("people.arff.gz", ARFF))) == 3
+
+    @pytest.mark.parametrize(
+        ("body", "message"),
+        [
+            ("@attribute a numeric\n@data\n", "has 0 rows"),
+            ("@attribute a numeric\n", "no @data line"),
+            ("@data\n1\n", "declares no @attribute"),
+            ("@attribute a numeric\n@data\n1,2\n", "line 4 has 2 values for 1 attributes"),
+            ("@attribute a numeric\n@data\n{0 1}\n", "line 4 is sparse"),
+            ("@attribute a {x,y}\n@data\nz\n", "'a' has the value 'z'"),
+            ("@attribute a numeric\n@data\nmany\n", "many"),
+            ("@attribute a relational\n@data\n1\n", "type 'relational'"),
+            ("age,city\n", "line 2 should be @relation"),
+        ],
+    )
+    def test_bad_content(self, write, body, message):
+        with pytest.raises(ValueError, match=message):
+            read_table(write("bad.arff", f"@relation r\n{body}"))
+
+
+class TestLIBSVM:
+    @pytest.mark.parametrize("suffix", [".svm", ".libsvm", ".svmlight", ".svm.gz"])
+    def test_columns_carry_the_numbers_of_the_file(self, write, suffix):
+        table = read_table(write(f"toy{suffix}", "+1 1:0.5 3:2\n-1 2:4 # a comment\n"))
+        assert table.to_dict("list") == {
+            "target": [1.0, -1.0],
+            "f1": [0.5, 0.0],
+            "f2": [0.0, 4.0],
+            "f3": [2.0, 0.0],
+        }
+
+    def test_numbers_that_start_at_zero(self, tmp_path):
+        X = np.array([[1.0, 0.0], [0.0, 3.0]])
+        dump_svmlight_file(X, [0, 1], str(tmp_path / "zero.svm"), zero_based=True)
+        table = read_table(tmp_path / "zero.svm")
+        np.testing.assert_array_equal(table[["f0", "f1"]], X)
+
+    @pytest.mark.parametrize("content", ["", "1 one:2\n", "1 1;2\n"])
+    def test_bad_content(self, write, content):
+        with pytest.raises(ValueError, match="TABLE"):
+            read_table(write("bad.svm", content))
+
+    def test_too_wide(self, write):
+        with pytest.raises(ValueError, match="too many for a table"):
+            read_table(write("wide.svm", "1 400000000:1\n"))
+
+
+class TestPaths:
+    def test_unknown_suffix_names_the_known_ones(self, write):
+        with pytest.raises(ValueError, match=r"must end in one of \.csv.*got '.*people\.xlsx'"):
+            read_table(write("people.xlsx", ""))
+
+    def test_absent_file(self, tmp_path):
+        with pytest.raises(ValueError, match="there is no such file"):
+            read_table(tmp_path / "absent.csv")
+
+    def test_folder(self, tmp_path):
+        (tmp_path / "folder.csv").mkdir()
+        with pytest.raises(ValueError, match="it is a folder"):
+            read_table(tmp_path / "folder.csv")
+
+    def test_repeated_names(self, tmp_path):
+        # Spaces around names go, after which two of these are alike.
+        (tmp_path / "twice.csv").write_text("a,a ,b\n1,2,3\n")
+        with pytest.raises(ValueError, match="repeats a"):
+            read_table(tmp_path / "twice.csv")
+
+    @pytest.mark.parametrize("suffix", READERS)
+    def test_stem(self, suffix):
+        assert table_stem(f"folder/my.data{suffix}") == "my.data"
+
+    def test_is_libsvm(self):
+        assert is_libsvm("a.svm.gz")
+        assert is_libsvm("a.LIBSVM")
+        assert not is_libsvm("a.arff")

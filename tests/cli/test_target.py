@@ -1,0 +1,91 @@
+"""The column to predict, and the rows to hold out."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from manykernels.cli.target import hold_out, take_target
+
+TABLE = pd.DataFrame(
+    {
+        "age": [31, 45, 27, 60],
+        "churn": ["no", "yes", "yes", "no"],
+        "price": [1.5, 2.0, 3.25, 4.0],
+        "level": [1.0, 2.0, 2.0, 1.0],
+        "paid": [True, False, False, True],
+        "gap": [1.0, np.nan, 3.0, 4.0],
+        "same": ["x"] * 4,
+        "five": [5] * 4,
+    }
+)
+
+
+class TestTakeTarget:
+    def test_text(self):
+        features, target = take_target(TABLE, "churn", regression=False)
+        assert "churn" not in features
+        assert features.shape == (4, 7)
+        assert target.dtype.kind == "U"
+        assert target.tolist() == ["no", "yes", "yes", "no"]
+
+    def test_whole_floats_are_integer_labels(self):
+        target = take_target(TABLE, "level", regression=False)[1]
+        assert target.dtype == np.int64
+        assert target.tolist() == [1, 2, 2, 1]
+
+    def test_flags_are_text_labels(self):
+        assert take_target(TABLE, "paid", regression=False)[1].tolist() == ["True", "False", "False", "True"]
+
+    def test_numbers(self):
+        np.testing.assert_array_equal(take_target(TABLE, "price", regression=True)[1], [1.5, 2.0, 3.25, 4.0])
+
+    @pytest.mark.parametrize(
+        ("name", "regression", "message"),
+        [
+            (
+                "churm",
+                False,
+                r"--target must name a column of TABLE; got 'churm' \(did you mean 'churn'\?\)\.",
+            ),
+            ("CHURN", False, r"did you mean 'churn'"),
+            ("zzzzzz", False, r"the columns are 'age', 'churn'"),
+            ("gap", True, r"'gap' must have a value in every row; it lacks 1 of 4 \(first in row 2\)"),
+            ("same", False, "'same' must have at least two classes; it is x in every row"),
+            ("price", False, r"fractions such as 1\.5, so add --regression"),
+            ("churn", True, "'churn' must hold finite numbers for --regression; it holds 'no'"),
+            ("five", True, "'five' must vary; it is 5 in every row"),
+        ],
+    )
+    def test_what_is_refused(self, name, regression, message):
+        with pytest.raises(ValueError, match=message):
+            take_target(TABLE, name, regression)
+
+
+class TestHoldOut:
+    def test_each_part_has_its_share_of_each_class(self):
+        target = np.repeat(["a", "b"], [60, 20])
+        train, test = hold_out(target, 0.25, seed=0, regression=False)
+        assert np.unique(target[test], return_counts=True)[1].tolist() == [15, 5]
+        np.testing.assert_array_equal(np.sort(np.concatenate([train, test])), np.arange(80))
+
+    def test_the_seed_decides(self):
+        target = np.arange(50.0)
+        first, again, other = (hold_out(target, 0.2, seed=seed, regression=True)[1] for seed in (1, 1, 2))
+        np.testing.assert_array_equal(first, again)
+        assert first.tolist() != other.tolist()
+
+    def test_nothing(self):
+        train, test = hold_out(np.array(["a", "b"]), 0.0, seed=0, regression=False)
+        assert (len(train), len(test)) == (2, 0)
+
+    @pytest.mark.parametrize(
+        ("target", "share", "regression", "message"),
+        [
+            (["a", "a", "a", "b"], 0.25, False, "class 'b' has one"),
+            (["a", "a", "b", "b"], 0.25, False, "splits 4 rows into 3 and 1; each part needs at least 2"),
+            ([1.0, 2.0], 0.5, True, "leaves 1 rows for training"),
+        ],
+    )
+    def test_what_is_refused(self, target, share, regression, message):
+        with pytest.raises(ValueError, match=message):
+            hold_out(np.array(target), share, 0, regression)

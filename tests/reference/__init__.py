@@ -1,0 +1,1 @@
+"""Naive reference oracles, independent of the library."""

@@ -1,0 +1,388 @@
+"""Naive reference oracles for multiple kernel learning, written from the definitions.
+
+Nothing here imports the library. Speed does not matter; being obviously right does.
+
+    primal: minimize  1/2 N(a)^2 + sum_i C_i loss(y_i, f(x_i) + b),   a_k = ||f_k||,  f = sum_k f_k
+    dual:   maximize  -sum_i conj_i(beta_i) - 1/2 N*(sqrt(q))^2,      q_k = beta' K_k beta
+            subject to 1'beta = 0 when there is an intercept
+
+N is the r-norm with r = 2p/(1+p), and N*(sqrt(q))^2 is the p/(p-1)-norm of q. With several tasks, ``y``
+and ``beta`` have shape (t, n), the losses are summed over tasks, and so are q_k and a_k^2.
+"""
+
+# ruff: noqa: PLR0917 (the signatures follow the mathematics)
+import warnings
+
+import cvxpy as cp
+import numpy as np
+from scipy.special import xlogy
+
+LOSSES = ("hinge", "squared_hinge", "logistic", "squared", "epsilon_insensitive")
+
+_BOX_SLACK = 1e-9
+_TIGHT = {"tol_gap_abs": 1e-10, "tol_gap_rel": 1e-9, "tol_feas": 1e-9}
+_LOOSE = {"tol_gap_abs": 1e-9, "tol_gap_rel": 1e-8, "tol_feas": 1e-8}
+# At these tolerances Clarabel often stalls; the same problem in another numerical form usually does not.
+_ATTEMPTS = (
+    _TIGHT,
+    {**_TIGHT, "use_quad_obj": False},
+    {**_TIGHT, "max_step_fraction": 0.9},
+    {**_TIGHT, "use_quad_obj": False, "max_step_fraction": 0.9},
+    {**_TIGHT, "static_regularization_constant": 1e-7},
+    {**_TIGHT, "static_regularization_constant": 1e-7, "use_quad_obj": False},
+    {**_TIGHT, "use_quad_obj": False, "equilibrate_enable": False},
+    _LOOSE,
+    {**_LOOSE, "static_regularization_constant": 1e-7},
+    {**_LOOSE, "use_quad_obj": False},
+)
+
+
+# ---------------------------------------------------------------------------------------------------------
+# losses
+
+
+def loss_value(name, y, z, epsilon=0.1):
+    """Loss of each sample at the decision value ``z`` (without the factor C)."""
+    y, z = np.asarray(y, dtype=float), np.asarray(z, dtype=float)
+    if name == "hinge":
+        return np.maximum(0.0, 1.0 - y * z)
+    if name == "squared_hinge":
+        return np.maximum(0.0, 1.0 - y * z) ** 2
+    if name == "logistic":
+        return np.logaddexp(0.0, -y * z)
+    if name == "squared":
+        return 0.5 * (y - z) ** 2
+    if name == "epsilon_insensitive":
+        return np.maximum(0.0, np.abs(y - z) - epsilon)
+    raise ValueError(f"unknown loss {name!r}")
+
+
+def conjugate(name, y, beta, C, epsilon=0.1):
+    """Value of sup_z(-beta z - C loss(y, z)) of each sample; infinite outside the domain.
+
+    The domain is widened by 1e-9 C on each side. A sample with C = 0 has no loss: only beta = 0 is finite.
+    """
+    y, beta, C = np.broadcast_arrays(*(np.asarray(v, dtype=float) for v in (y, beta, C)))
+    present = C > 0
+    cost = np.where(present, C, 1.0)
+    slack = _BOX_SLACK * cost
+    if name == "hinge":
+        value = -y * beta
+        inside = (y * beta >= -slack) & (y * beta <= cost + slack)
+    elif name == "squared_hinge":
+        value = -y * beta + beta**2 / (4.0 * cost)
+        inside = y * beta >= -slack
+    elif name == "logistic":
+        s = np.clip(y * beta / cost, 0.0, 1.0)
+        value = cost * (xlogy(s, s) + xlogy(1.0 - s, 1.0 - s))
+        inside = (y * beta >= -slack) & (y * beta <= cost + slack)
+    elif name == "squared":
+        value = -y * beta + beta**2 / (2.0 * cost)
+        inside = np.isfinite(beta)
+    elif name == "epsilon_insensitive":
+        value = -y * beta + epsilon * np.abs(beta)
+        inside = np.abs(beta) <= cost + slack
+    else:
+        raise ValueError(f"unknown loss {name!r}")
+    value = np.where(inside, value, np.inf)
+    return np.where(present, value, np.where(beta == 0, 0.0, np.inf))
+
+
+# ---------------------------------------------------------------------------------------------------------
+# norms
+
+
+def primal_norm(a, p):
+    """N(a) = ||a||_r with r = 2p/(1+p), for a nonnegative vector ``a``."""
+    r = 2.0 if np.isinf(p) else 2.0 * p / (1.0 + p)
+    return _vector_norm(a, r)
+
+
+def dual_penalty(q, p):
+    """N*(sqrt(q))^2 = ||q||_{p/(p-1)}, for a nonnegative vector ``q``."""
+    return _vector_norm(q, _conjugate_exponent(p))
+
+
+def _conjugate_exponent(p):
+    """Exponent p/(p-1), with the two limits."""
+    if p == 1:
+        return np.inf
+    return 1.0 if np.isinf(p) else p / (p - 1.0)
+
+
+def _vector_norm(x, s):
+    """s-norm of a nonnegative vector, divided by its largest entry first so that powers do not overflow."""
+    x = np.asarray(x, dtype=float)
+    top = x.max()
+    if top == 0 or np.isinf(s):
+        return float(top)
+    return float(top * np.sum((x / top) ** s) ** (1.0 / s))
+
+
+# ---------------------------------------------------------------------------------------------------------
+# certificate
+
+
+def certificate(grams, y, C, loss, p, weights, beta, intercept, fit_intercept=True, epsilon=0.1):
+    """Primal value, dual value and relative gap of a candidate solution, from the definitions.
+
+    Any weights >= 0, any intercept and any feasible beta give valid bounds: dual <= optimum <= primal. A beta
+    outside the domain of the conjugate gives (primal, -inf, inf).
+    """
+    Y, B = np.atleast_2d(np.asarray(y, dtype=float)), np.atleast_2d(np.asarray(beta, dtype=float))
+    weights = np.asarray(weights, dtype=float)
+    assert Y.shape == B.shape, (Y.shape, B.shape)
+    assert len(weights) == len(grams), (len(weights), len(grams))
+    assert np.all(weights >= 0), "a weight is negative"
+    n_tasks = len(Y)
+    costs = np.broadcast_to(np.asarray(C, dtype=float), Y.shape)
+    b = np.broadcast_to(np.asarray(intercept, dtype=float), (n_tasks,))
+    if fit_intercept:
+        for t in range(n_tasks):
+            imbalance, size = abs(B[t].sum()), np.abs(B[t]).sum()
+            assert imbalance <= 1e-7 * size, f"task {t}: |sum beta| = {imbalance}, sum |beta| = {size}"
+    else:
+        assert np.all(b == 0), "an intercept without fit_intercept"
+
+    q = np.zeros(len(grams))
+    decision = np.zeros(Y.shape)
+    for k, K in enumerate(grams):
+        for t in range(n_tasks):
+            K_beta = K @ B[t]
+            q[k] += B[t] @ K_beta
+            decision[t] += weights[k] * K_beta
+    q = np.maximum(q, 0.0)
+    a = weights * np.sqrt(q)
+
+    primal = 0.5 * primal_norm(a, p) ** 2
+    dual = -0.5 * dual_penalty(q, p)
+    for t in range(n_tasks):
+        primal += float(np.sum(costs[t] * loss_value(loss, Y[t], decision[t] + b[t], epsilon)))
+        dual -= float(np.sum(conjugate(loss, Y[t], B[t], costs[t], epsilon)))
+    return primal, dual, _relative_gap(primal, dual)
+
+
+def _relative_gap(primal, dual):
+    """(primal - dual) / max(|primal|, |dual|); infinite for an infeasible candidate, 0 for 0 and 0."""
+    if not (np.isfinite(primal) and np.isfinite(dual)):
+        return np.inf
+    scale = max(abs(primal), abs(dual))
+    return (primal - dual) / scale if scale > 0 else 0.0
+
+
+def svm_dual_value(K, y, C, beta):
+    """Hinge dual of one kernel, y'beta - 1/2 beta'K beta; -inf when beta is outside the box."""
+    y, beta = np.asarray(y, dtype=float), np.asarray(beta, dtype=float)
+    if not np.all(np.isfinite(conjugate("hinge", y, beta, C))):
+        return -np.inf
+    return float(y @ beta - 0.5 * (beta @ (K @ beta)))
+
+
+# ---------------------------------------------------------------------------------------------------------
+# convex programs
+
+
+def solve_dual(grams, y, C, loss, p, fit_intercept=True, epsilon=0.1):
+    """Optimal (value, beta) of the dual, by CVXPY and Clarabel; beta has the shape of ``y``.
+
+    With g_k >= ||L_k'beta|| = sqrt(q_k), the penalty ||q||_{p/(p-1)} is the square of ||g||_{2p/(p-1)}. The
+    variable of the program is beta / unit and its objective is divided by unit, to have numbers near 1.
+    """
+    Y, costs = _tasks(y, C)
+    unit = costs.mean() if loss == "logistic" else min(1.0, costs.mean())
+    s = cp.Variable(Y.shape)
+    g = cp.Variable(len(grams), nonneg=True)
+    constraints = [_frobenius(s @ _factor(K)) <= g[k] for k, K in enumerate(grams)]
+    norm, norm_constraints = _dual_norm_expression(g, p)
+    conj, domain = _conjugate_expression(loss, Y, s, costs / unit, epsilon)
+    constraints += norm_constraints + domain
+    if fit_intercept:
+        constraints.append(cp.sum(s, axis=1) == 0)
+    value = _solve(cp.Problem(cp.Maximize(-conj - 0.5 * unit * cp.square(norm)), constraints))
+    beta = _into_domain(loss, Y, unit * s.value, costs)
+    return float(unit * value), beta.reshape(np.shape(y))
+
+
+def solve_primal(grams, y, C, loss, p, fit_intercept=True, epsilon=0.1):
+    """Optimal value of the primal, over the component functions."""
+    return primal_solution(grams, y, C, loss, p, fit_intercept, epsilon)[0]
+
+
+def primal_solution(grams, y, C, loss, p, fit_intercept=True, epsilon=0.1):
+    """Optimal (value, norms a (m,), intercept (t,)) of the primal.
+
+    The component f_k takes the values L_k w_k on the samples, K_k = L_k L_k', and has norm ||w_k||.
+    """
+    Y, costs = _tasks(y, C)
+    unit = min(1.0, costs.mean())
+    a = cp.Variable(len(grams), nonneg=True)
+    b = cp.Variable((len(Y), 1))
+    constraints = [] if fit_intercept else [b == 0]
+    decision = b @ np.ones((1, Y.shape[1]))
+    for k, K in enumerate(grams):
+        L = _factor(K)
+        w = cp.Variable((len(Y), L.shape[1]))
+        constraints.append(_frobenius(w) <= a[k])
+        decision = decision + w @ L.T
+    norm, norm_constraints = _primal_norm_expression(a, p)
+    losses = _loss_expression(loss, Y, decision, epsilon)
+    objective = 0.5 / unit * cp.square(norm) + cp.sum(cp.multiply(costs / unit, losses))
+    value = _solve(cp.Problem(cp.Minimize(objective), constraints + norm_constraints))
+    return float(unit * value), np.maximum(a.value, 0.0), b.value.ravel()
+
+
+def _tasks(y, C):
+    """Targets and costs as (t, n) arrays."""
+    Y = np.atleast_2d(np.asarray(y, dtype=float))
+    costs = np.array(np.broadcast_to(np.asarray(C, dtype=float), Y.shape))
+    assert np.all(costs > 0), "the convex programs need C > 0: drop the samples without weight"
+    return Y, costs
+
+
+def _factor(K):
+    """L (n, rank) with K = L L', leaving out eigenvalues at the level of rounding."""
+    values, vectors = np.linalg.eigh(0.5 * (K + K.T))
+    floor = len(K) * np.finfo(float).eps * max(values[-1], 0.0)
+    assert values[0] >= -100 * floor, "a Gram matrix is not positive semidefinite"
+    kept = values > floor
+    if not np.any(kept):
+        return np.zeros((len(K), 1))
+    return vectors[:, kept] * np.sqrt(values[kept])
+
+
+def _into_domain(name, Y, beta, costs):
+    """Remove what the solver's tolerance leaves outside the domain of the conjugate."""
+    if name in ("hinge", "logistic"):
+        return Y * np.clip(Y * beta, 0.0, costs)
+    if name == "squared_hinge":
+        return Y * np.maximum(Y * beta, 0.0)
+    if name == "epsilon_insensitive":
+        return np.clip(beta, -costs, costs)
+    return beta
+
+
+def _solve(problem):
+    """Value by the first attempt that Clarabel calls optimal; if there is none, that is an error."""
+    statuses = []
+    for settings in _ATTEMPTS:
+        try:
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", message="Solution may be inaccurate")
+                problem.solve(solver=cp.CLARABEL, warm_start=False, max_iter=500, **settings)
+            statuses.append(problem.status)
+        except cp.error.SolverError:
+            statuses.append("failed")
+        if statuses[-1] == cp.OPTIMAL:
+            return float(problem.value)
+    raise RuntimeError(f"Clarabel found no optimum, statuses {statuses}, last value {problem.value}")
+
+
+def _frobenius(matrix):
+    """Square root of the sum of the squared entries of a CVXPY matrix."""
+    return cp.norm(cp.vec(matrix, order="C"), 2)
+
+
+def _power_cone_norm(x, s):
+    """Epigraph variable T >= ||x||_s of a nonnegative vector, for any finite s > 1, and its constraints.
+
+    x_k <= v_k^(1/s) T^(1-1/s) and sum_k v_k <= T give sum_k (x_k/T)^s <= 1.
+    """
+    T = cp.Variable(nonneg=True)
+    v = cp.Variable(x.shape, nonneg=True)
+    cone = cp.PowCone3D(v, T * np.ones(x.shape), x, np.full(x.shape, 1.0 / s))
+    return T, [cone, cp.sum(v) <= T]
+
+
+def _dual_norm_expression(g, p):
+    """||g||_{2p/(p-1)} as (expression, constraints): CVXPY's own norms where exact, else power cones."""
+    if p == 1:
+        return cp.max(g), []
+    if np.isinf(p):
+        return cp.norm(g, 2), []
+    exponent = 2.0 * _conjugate_exponent(p)
+    for exact in (8.0, 4.0, 8.0 / 3.0):
+        if np.isclose(exponent, exact, rtol=1e-12, atol=0):
+            return cp.pnorm(g, exact), []
+    return _power_cone_norm(g, exponent)
+
+
+def _primal_norm_expression(a, p):
+    """||a||_r with r = 2p/(1+p) as (expression, constraints), by power cones between the limits."""
+    if p == 1:
+        return cp.sum(a), []
+    if np.isinf(p):
+        return cp.norm(a, 2), []
+    return _power_cone_norm(a, 2.0 * p / (1.0 + p))
+
+
+def _loss_expression(name, Y, z, epsilon):
+    """CVXPY expression of the losses, entry by entry."""
+    margin = cp.multiply(Y, z)
+    return {
+        "hinge": lambda: cp.pos(1 - margin),
+        "squared_hinge": lambda: cp.square(cp.pos(1 - margin)),
+        "logistic": lambda: cp.logistic(-margin),
+        "squared": lambda: 0.5 * cp.square(Y - z),
+        "epsilon_insensitive": lambda: cp.pos(cp.abs(Y - z) - epsilon),
+    }[name]()
+
+
+def _conjugate_expression(name, Y, beta, costs, epsilon):
+    """CVXPY (sum of the conjugates, domain constraints)."""
+    signed = cp.multiply(Y, beta)
+    linear = -cp.sum(signed)
+    if name == "hinge":
+        return linear, [signed >= 0, signed <= costs]
+    if name == "squared_hinge":
+        return linear + cp.sum(cp.multiply(1.0 / (4.0 * costs), cp.square(beta))), [signed >= 0]
+    if name == "logistic":
+        s = cp.multiply(1.0 / costs, signed)
+        return -cp.sum(cp.multiply(costs, cp.entr(s) + cp.entr(1 - s))), []
+    if name == "squared":
+        return linear + cp.sum(cp.multiply(1.0 / (2.0 * costs), cp.square(beta))), []
+    if name == "epsilon_insensitive":
+        return linear + epsilon * cp.sum(cp.abs(beta)), [cp.abs(beta) <= costs]
+    raise ValueError(f"unknown loss {name!r}")
+
+
+# ---------------------------------------------------------------------------------------------------------
+# problems
+
+
+def random_problem(n, m, seed, task="classification", n_tasks=1):
+    """Random (grams, y): m Gram matrices of mean diagonal 1; targets (n,), or (n_tasks, n) if n_tasks > 1.
+
+    The kernels are m - 2 Gaussians from narrow to wide, then a linear one, then a rank-one one (m = 1: a
+    Gaussian; m = 2: a Gaussian and the linear one). Classification targets are balanced: two halves for one
+    task, n_tasks classes one-vs-rest otherwise. Deterministic in its arguments.
+    """
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 5))
+    distances = np.sum((X[:, None, :] - X[None, :, :]) ** 2, axis=2)
+    n_gaussians = max(m - 2, 1)
+    widths = np.geomspace(0.7, 4.0, n_gaussians) if n_gaussians > 1 else [1.5]
+    grams = [np.exp(-distances / (2.0 * width**2)) for width in widths]
+    extras = [X @ X.T, np.outer(X[:, 0], X[:, 0])]
+    grams += extras[: m - n_gaussians]
+    grams = [_mean_diagonal_one(K) for K in grams]
+
+    signal = X[:, 0] + np.sin(2.0 * X[:, 1]) + 0.5 * X[:, 2] * X[:, 3]
+    if task == "classification":
+        score = signal + 0.5 * rng.standard_normal(n)
+        rank = np.argsort(np.argsort(score))
+        n_classes = max(n_tasks, 2)
+        labels = rank * n_classes // n
+        if n_tasks == 1:
+            return grams, np.where(labels == 1, 1.0, -1.0)
+        return grams, np.array([np.where(labels == c, 1.0, -1.0) for c in range(n_classes)])
+    if task == "regression":
+        mix = rng.standard_normal((n_tasks, 1))
+        Y = signal + mix * np.cos(X[:, 4]) + 0.3 * rng.standard_normal((n_tasks, n))
+        return grams, Y[0] if n_tasks == 1 else Y
+    raise ValueError(f"unknown task {task!r}")
+
+
+def _mean_diagonal_one(K):
+    """Symmetric copy of ``K`` scaled to trace n."""
+    K = 0.5 * (K + K.T)
+    return K * (len(K) / np.trace(K))
