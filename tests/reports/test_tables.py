@@ -24,8 +24,8 @@ class TestKernels:
     def test_largest_weight_first(self):
         text = shown(kernels_table(["small", "large", "medium"], [0.1, 0.6, 0.3]))
         assert text.index("large") < text.index("medium") < text.index("small")
-        assert "60.0%" in line_of(text, "large")
-        assert "0.3" in line_of(text, "medium")
+        assert "0.6000" in line_of(text, "large")
+        assert "0.3000" in line_of(text, "medium")
 
     def test_bars_are_in_proportion(self):
         text = shown(kernels_table(["full", "half"], [2.0, 1.0]))
@@ -35,7 +35,9 @@ class TestKernels:
         weights = np.array([0.5, 0.3, 0.2, 0.0])
         table = kernels_table(["a", "b", "c", "d"], weights, top=2)
         assert table.row_count == 2
-        assert table.caption == "3 of 4 kernels have a positive weight; 1 not shown (20.0%); 1 is exactly 0."
+        assert (
+            table.caption == "3 of 4 kernels have a positive weight; 1 not shown hold 20.0%; 1 is exactly 0."
+        )
 
     def test_kernels_of_weight_zero_are_no_rows(self):
         table = kernels_table(["a", "b", "c"], [0.0, 1.0, 0.0])

@@ -37,8 +37,8 @@ def share(text: str) -> float:
 
 def seed(text: str) -> int:
     """Parse the seed of a random generator."""
-    allowed = range(2**32)
-    return int(_number(text, f"a whole number from 0 to {allowed[-1]}", allowed.__contains__))
+    needed = f"a whole number from 0 to {2**32 - 1}"
+    return int(_number(text, needed, lambda value: 0 <= value < 2**32 and value.is_integer()))
 
 
 def _number(text: str, needed: str, allowed: Callable[[float], bool]) -> float:

@@ -22,12 +22,13 @@ from manykernels.reports import scores_table
 
 SUMMARY = "learn from a table and write a model"
 DESCRIPTION = """\
-Learn to predict one column of a table from the others. Some rows are held out to score the model;
-the kernels are Gaussian and polynomial ones, on all columns together and on each column."""
+Learn to predict one column of a table from the others. Some rows are held out
+to score the model; the kernels are Gaussian and polynomial ones, on all
+columns together and on each column."""
 EPILOG = """\
 examples:
   manykernels fit people.csv --target churn
-  manykernels fit houses.parquet --target price --regression --norm 2 --C 10 --model houses.mkl"""
+  manykernels fit houses.parquet --target price --regression --norm 2 --C 10"""
 
 LOSSES = {False: ("hinge", "squared_hinge", "logistic"), True: ("squared", "epsilon_insensitive")}
 # The key of the model file under which the command keeps what the estimator does not know.

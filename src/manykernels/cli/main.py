@@ -12,8 +12,9 @@ from manykernels.cli import demo, fit, predict
 OK, BAD_INPUT, INTERRUPTED = 0, 2, 130
 
 DESCRIPTION = """\
-Learn which kernels matter: give manykernels a table and the column to predict, and it returns a
-predictor, the weight of every kernel, and a certificate of how close to the optimum it is."""
+Learn which kernels matter: give manykernels a table and the column to
+predict, and it returns a predictor, the weight of every kernel, and a
+certificate of how close to the optimum it is."""
 
 EPILOG = """\
 examples:

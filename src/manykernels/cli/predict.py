@@ -17,8 +17,9 @@ from manykernels.cli.tables import is_libsvm, read_table
 
 SUMMARY = "apply a model to a table"
 DESCRIPTION = """\
-Predict each row of a table with a model that `manykernels fit` wrote. The predictions are written as CSV,
-in the order of the rows: prediction, then for two classes decision (positive for the second class), then
+Predict each row of a table with a model that `manykernels fit` wrote. The
+predictions are written as CSV, in the order of the rows: prediction; for two
+classes decision (positive for the second class in the alphabet); and
 proba_<class> where the model has probabilities (fit --loss logistic)."""
 EPILOG = """\
 example:

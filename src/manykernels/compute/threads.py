@@ -9,6 +9,7 @@ Matrix products inside such a pass run on one thread each.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
@@ -32,9 +33,34 @@ def _libraries() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+class _BlasLimit:
+    """One BLAS thread while anyone asks for it: the first to come sets the limit, the last to leave lifts it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._holders = 0
+        self._limit: AbstractContextManager | None = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._holders == 0:
+                self._limit = _libraries().limit(limits=1, user_api="blas")
+                self._limit.__enter__()
+            self._holders += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._holders -= 1
+            if self._holders == 0 and self._limit is not None:
+                self._limit.__exit__(None, None, None)
+
+
+_blas_limit = _BlasLimit()
+
+
 def one_blas_thread(when: bool = True) -> AbstractContextManager:
     """Return a context in which matrix products use one thread: waking several costs more than a small product."""
-    return _libraries().limit(limits=1, user_api="blas") if when else nullcontext()
+    return _blas_limit if when else nullcontext()
 
 
 @lru_cache(maxsize=4)

@@ -13,7 +13,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-BAR_WIDTH = 20
+BAR_WIDTH = 14
 EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
@@ -32,7 +32,7 @@ def kernels_table(names: Sequence[str], weights: ArrayLike, top: int = 15) -> Ta
     Returns
     -------
     table : rich.table.Table
-        One row for each kernel: name, weight, share of the sum of the weights, bar.
+        One row for each kernel: name, weight, bar.
 
     Examples
     --------
@@ -50,13 +50,12 @@ def kernels_table(names: Sequence[str], weights: ArrayLike, top: int = 15) -> Ta
     table = Table(title="Learned kernels", caption=_caption(values, order, active), **_STYLE)
     table.add_column("kernel", overflow="fold")
     table.add_column("weight", justify="right", no_wrap=True)
-    table.add_column("share", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
-    total, largest = values.sum(), values.max(initial=0.0)
+    largest = values.max(initial=0.0)
     for index in order:
         weight = float(values[index])
         bar = Text(_bar(weight / largest), style="cyan")
-        table.add_row(Text(str(names[index])), Text(f"{weight:.4g}"), Text(f"{weight / total:.1%}"), bar)
+        table.add_row(Text(str(names[index])), Text(f"{weight:.4f}"), bar)
     return table
 
 
@@ -156,6 +155,7 @@ def scores_table(
 
 
 _STYLE: dict = {
+    "min_width": 50,
     "box": box.SIMPLE_HEAD,
     "title_justify": "left",
     "caption_justify": "left",
@@ -168,7 +168,7 @@ def _caption(weights: np.ndarray, shown: np.ndarray, active: int) -> str:
     parts = [f"{active} of {len(weights)} kernels have a positive weight"]
     if len(shown) < active:
         rest = 1.0 - weights[shown].sum() / weights.sum()
-        parts.append(f"{active - len(shown)} not shown ({rest:.1%})")
+        parts.append(f"{active - len(shown)} not shown hold {rest:.1%}")
     if zero:
         parts.append(f"{zero} {'is' if zero == 1 else 'are'} exactly 0")
     return "; ".join(parts) + "."

@@ -1,0 +1,88 @@
+"""Training samples in a canonical form: no sample twice, none of weight 0, in an order of their own.
+
+Training does not depend on how a data set is written down: rows in another
+order, a row twice or once with weight 2, a row of weight 0 or no row at all
+give the same model. It also saves work where rows repeat.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Distinct samples.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n_distinct,)
+        For each distinct sample, the first row of the data that holds it.
+    owner : ndarray of shape (n_samples,)
+        For each row of the data, its distinct sample; -1 for weight 0.
+    weight : ndarray of shape (n_distinct,)
+        Summed weights.
+    share : ndarray of shape (n_samples,)
+        Each row's part of its distinct sample's weight.
+    """
+
+    rows: np.ndarray
+    owner: np.ndarray
+    weight: np.ndarray
+    share: np.ndarray
+
+    def spread(self, values: np.ndarray) -> np.ndarray:
+        """Return values of distinct samples, shape (..., n_distinct), divided over the rows of the data."""
+        return values[..., self.owner] * self.share
+
+
+def distinct_samples(X: Any, y: np.ndarray, sample_weight: np.ndarray) -> Samples:
+    """Find the distinct rows of (X, y) among those with positive weight.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n_samples, n_features)
+    y : ndarray of shape (n_samples,)
+    sample_weight : ndarray of shape (n_samples,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.core.samples import distinct_samples
+    >>> X = np.array([[1.0], [2.0], [1.0], [3.0]])
+    >>> samples = distinct_samples(X, np.zeros(4), np.array([1.0, 1.0, 2.0, 0.0]))
+    >>> sorted(zip(samples.rows.tolist(), samples.weight.tolist()))
+    [(0, 3.0), (1, 1.0)]
+    """
+    used = np.flatnonzero(sample_weight > 0)
+    if used.size == 0:
+        raise ValueError("sample_weight is zero for every sample: there is nothing to learn from.")
+    keys = _sparse_keys(X, y, used) if hasattr(X, "indptr") else _dense_keys(X, y, used)
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    weight = np.bincount(inverse.ravel(), sample_weight[used])
+    owner = np.full(X.shape[0], -1)
+    owner[used] = inverse.ravel()
+    share = np.zeros(X.shape[0])
+    share[used] = sample_weight[used] / weight[inverse.ravel()]
+    return Samples(used[first], owner, weight, share)
+
+
+def _dense_keys(X: np.ndarray, y: np.ndarray, used: np.ndarray) -> np.ndarray:
+    table = np.ascontiguousarray(np.column_stack([X[used], y[used]]).astype(np.float64) + 0.0)  # -0.0 is 0.0
+    return table.view(np.dtype((np.void, table.shape[1] * table.itemsize))).ravel()
+
+
+def _sparse_keys(X: Any, y: np.ndarray, used: np.ndarray) -> np.ndarray:
+    X = X[used].copy()
+    X.sum_duplicates()
+    X.eliminate_zeros()
+    X.sort_indices()
+    keys = np.empty(used.size, dtype=object)
+    for i in range(used.size):
+        entries = slice(X.indptr[i], X.indptr[i + 1])
+        label = np.float64(y[used[i]]).tobytes()
+        keys[i] = label + X.indices[entries].astype(np.int64).tobytes() + X.data[entries].astype(np.float64).tobytes()
+    return keys

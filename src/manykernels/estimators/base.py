@@ -1,0 +1,233 @@
+"""What the classifier and the regressor share: checks, the fit from kernels to attributes, prediction."""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from manykernels.compute.memory import budget_bytes, human_bytes
+from manykernels.core.progress import listen
+from manykernels.core.results import Certificate, Result, Step
+from manykernels.core.samples import Samples
+from manykernels.estimators.predictor import Predictor
+from manykernels.kernels import KernelBank, standard_bank
+from manykernels.kernels.bank import BoundBank
+from manykernels.losses import Loss, SmoothLoss
+from manykernels.norms import LpNorm
+from manykernels.outer.group_lasso import group_lasso
+from manykernels.problem import Norm, Problem
+
+SOLVERS = {"auto": group_lasso, "group_lasso": group_lasso}
+
+
+class BaseMKL(BaseEstimator):
+    """Base class; see MKLClassifier and MKLRegressor."""
+
+    # -- checks ---------------------------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        _check_number("C", self.C, low=0.0)
+        _check_number("tol", self.tol, low=0.0)
+        _check_choice("solver", self.solver, tuple(SOLVERS))
+        _check_choice("combination", self.combination, ("sum",))
+        _check_choice("device", self.device, ("cpu",))
+        if not isinstance(self.max_iter, numbers.Integral) or self.max_iter < 1:
+            raise ValueError(f"max_iter must be a whole number of at least 1, got {self.max_iter!r}.")
+
+    def _norm(self) -> Norm:
+        if isinstance(self.norm, LpNorm):
+            return self.norm
+        if isinstance(self.norm, numbers.Real) and not isinstance(self.norm, bool) and self.norm >= 1:
+            return LpNorm(float(self.norm))
+        raise ValueError(f"norm must be a number p in [1, inf] or a norm such as LpNorm(2), got {self.norm!r}.")
+
+    def _bank(self, X: Any) -> KernelBank:
+        if isinstance(self.kernels, KernelBank):
+            return self.kernels
+        if isinstance(self.kernels, str):
+            _check_choice("kernels", self.kernels, ("standard",))
+            return standard_bank(X)
+        return KernelBank(self.kernels)
+
+    def _loss(self) -> Loss:
+        raise NotImplementedError
+
+    @staticmethod
+    def _table(given: Any, X: Any) -> Any:
+        """Return what kernels look up their columns in: the DataFrame that was given, else the checked array."""
+        return given if hasattr(given, "columns") else X
+
+    # -- fit ------------------------------------------------------------------------------------------------
+
+    def _fit_tasks(self, table: Any, X: Any, samples: Samples, y: np.ndarray, C: np.ndarray) -> None:
+        """Learn the machines of the tasks, y and C of shape (n_tasks, n_distinct), and set the attributes."""
+        norm, loss, shared = self._norm(), self._loss(), self._shares_weights(y.shape[0])
+        n_problems = 1 if shared else y.shape[0]
+        bank = self._bank(table).bind(
+            X[samples.rows],
+            source=table,
+            normalize=self.normalize,
+            center=self.center,
+            sample_weight=samples.weight,
+            memory_budget=self._memory_for_kernels(samples.rows.size, loss),
+        )
+        tasks = [slice(None)] if shared else [slice(t, t + 1) for t in range(n_problems)]
+        problems = [Problem(bank, loss, norm, y[t], C[t], self.fit_intercept) for t in tasks]
+        results = self._solve(problems)
+        self._set_attributes(bank, results, samples)
+        self._warn_if_not_converged()
+
+    def _shares_weights(self, n_tasks: int) -> bool:
+        return True
+
+    def _memory_for_kernels(self, n: int, loss: Loss) -> int:
+        """Return what the budget leaves for kernel storage beside the combined kernel and the inner solver."""
+        budget = budget_bytes(self.memory_budget)
+        # SMO copies at most the half of the samples that still move; a factorization copies the matrix.
+        workspace = int((2.5 if isinstance(loss, SmoothLoss) else 1.3) * 8 * n * n)
+        if workspace > budget:
+            raise MemoryError(
+                f"memory_budget is {human_bytes(budget)}, but the combined kernel of {n} samples and its solver "
+                f"need {human_bytes(workspace)}."
+            )
+        return budget - workspace
+
+    def _solve(self, problems: list[Problem]) -> list[Result]:
+        solve = SOLVERS[self.solver]
+        if len(problems) > 1 and not self.verbose:
+            run = delayed(solve)
+            jobs = (run(problem, tol=self.tol, max_iter=self.max_iter) for problem in problems)
+            return Parallel(n_jobs=self.n_jobs, prefer="threads")(jobs)
+        if not self.verbose:
+            return [solve(problem, tol=self.tol, max_iter=self.max_iter) for problem in problems]
+        with listen(_print_step):
+            return [solve(problem, tol=self.tol, max_iter=self.max_iter) for problem in problems]
+
+    def _set_attributes(self, bank: BoundBank, results: list[Result], samples: Samples) -> None:
+        weights = np.array([result.weights for result in results])
+        beta = samples.spread(np.vstack([result.machine.beta for result in results]))
+        total = Certificate(
+            primal=sum(result.certificate.primal for result in results),
+            dual=sum(result.certificate.dual for result in results),
+        )
+        self._predictors = [
+            Predictor.from_machine(bank, r.weights, r.machine, samples.rows, samples.owner.size) for r in results
+        ]
+        self.weights_ = weights[0] if len(results) == 1 else weights
+        self.kernel_names_ = bank.names
+        self.kernel_groups_ = bank.groups
+        self.active_ = np.flatnonzero(np.any(weights > 0, axis=0))
+        self.support_ = np.flatnonzero(np.any(beta != 0, axis=0))
+        self.dual_coef_ = beta[:, self.support_]
+        self.intercept_ = np.concatenate([result.machine.intercept for result in results])
+        self.objective_ = total.primal
+        self.dual_objective_ = total.dual
+        self.gap_ = total.gap
+        self.converged_ = all(result.converged for result in results)
+        self.n_iter_ = max(result.n_iter for result in results)
+        self.n_inner_solves_ = sum(result.n_inner_solves for result in results)
+        self.trace_ = [step for result in results for step in result.trace]
+        self.feature_importances_ = _importances(bank, weights.mean(axis=0), self.n_features_in_)
+        self.extra_: dict = {}
+
+    def _warn_if_not_converged(self) -> None:
+        if not self.converged_:
+            warnings.warn(
+                f"{type(self).__name__} stopped after {self.n_iter_} iterations (max_iter={self.max_iter}) at the "
+                f"relative duality gap {self.gap_:.2e}, above tol={self.tol:.2e}; raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    # -- use ------------------------------------------------------------------------------------------------
+
+    def _decisions(self, X: Any) -> np.ndarray:
+        """Return the predictions of all tasks, shape (n, n_tasks)."""
+        check_is_fitted(self)
+        if getattr(X, "ndim", 2) == 3:
+            stack = self._check_stack(X)
+            return np.hstack([predictor.decision_from_stack(stack) for predictor in self._predictors])
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        return np.hstack([predictor.decision(X) for predictor in self._predictors])
+
+    def _check_stack(self, stack: Any) -> np.ndarray:
+        stack = check_array(stack, allow_nd=True, dtype=np.float64)
+        expected = (len(self.kernel_names_), self._predictors[0].n_train)
+        if (stack.shape[0], stack.shape[2]) != expected:
+            raise ValueError(
+                f"X is a stack of shape {stack.shape}, but must have shape "
+                f"({expected[0]} kernels, test samples, {expected[1]} training samples)."
+            )
+        return stack
+
+    def kernel(self, X: Any, Z: Any = None) -> np.ndarray:
+        """Return the learned kernel between the rows of X and those of Z.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame of shape (n_samples_X, n_features)
+        Z : the same, of shape (n_samples_Z, n_features), default X
+
+        Returns
+        -------
+        ndarray of shape (n_samples_X, n_samples_Z)
+            For one weight vector; of shape (n_classes, n_samples_X, n_samples_Z)
+            when each class learned its own.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        Z = X if Z is None else validate_data(self, Z, accept_sparse="csr", dtype=np.float64, reset=False)
+        kernels = [predictor.kernel.pairwise(X, Z) for predictor in self._predictors]
+        return kernels[0] if len(kernels) == 1 else np.array(kernels)
+
+    def save(self, path: Any, extra: dict | None = None) -> None:
+        """Write the fitted model to a file: a zip of JSON and .npy arrays that runs no code when opened.
+
+        Parameters
+        ----------
+        path : str or path
+        extra : dict, optional
+            JSON-able data to keep beside the model; ``load(path).extra_`` has it.
+        """
+        from manykernels.estimators.persistence import save  # noqa: PLC0415 - it knows the estimators
+
+        save(self, path, extra)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _print_step(step: Step) -> None:
+    print(
+        f"iteration {step.iteration:4d}  {step.seconds:8.2f} s  objective {step.objective:.8g}  "
+        f"gap {step.gap:.2e}  kernels {step.n_active}"
+    )
+
+
+def _importances(bank: BoundBank, weights: np.ndarray, n_features: int) -> np.ndarray:
+    """Return each feature's part of the weight: a kernel's weight is divided over its columns; sums to 1."""
+    importances = np.zeros(n_features)
+    for k in np.flatnonzero(weights):
+        positions = bank.bound[k].positions
+        importances[positions] += weights[k] / positions.size
+    return importances / importances.sum()
+
+
+def _check_number(name: str, value: Any, low: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not low < value < np.inf:
+        raise ValueError(f"{name} must be a finite number above {low:g}, got {value!r}.")
+
+
+def _check_choice(name: str, value: Any, choices: tuple) -> None:
+    if value not in choices:
+        shown = ", ".join(repr(choice) for choice in choices)
+        raise ValueError(f"{name} must be {'one of ' if len(choices) > 1 else ''}{shown}, got {value!r}.")

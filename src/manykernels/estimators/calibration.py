@@ -1,0 +1,87 @@
+"""Probabilities from decision values: temperature scaling on held-out folds.
+
+One number, the temperature, turns decision values into probabilities:
+softmax(s f), for two classes the sigmoid of s f. It is the s with the
+highest likelihood on samples that the model did not see. It keeps the order
+of the classes, so that the most probable class is the predicted one.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.special import expit, logsumexp, softmax
+from sklearn.base import clone
+from sklearn.model_selection import StratifiedKFold
+from sklearn.utils import _safe_indexing
+
+from manykernels.core.samples import Samples
+
+if TYPE_CHECKING:
+    from manykernels.estimators.classifier import MKLClassifier
+
+_FOLDS = 5
+_LOG_RANGE = (-10.0, 10.0)
+
+
+def probabilities(decisions: np.ndarray, scale: float) -> np.ndarray:
+    """Return the class probabilities, shape (n, n_classes), of decisions of shape (n, n_tasks).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.estimators.calibration import probabilities
+    >>> probabilities(np.array([[0.0]]), 2.0)
+    array([[0.5, 0.5]])
+    """
+    if decisions.shape[1] == 1:
+        positive = expit(scale * decisions)
+        return np.hstack([1.0 - positive, positive])
+    return softmax(scale * decisions, axis=1)
+
+
+def held_out_scale(estimator: MKLClassifier, X: Any, y: np.ndarray, samples: Samples) -> float:
+    """Return the s of the module's docstring.
+
+    The folds are made of distinct samples, so that no copy of a sample is
+    seen in training. A class with a single sample stays in every training
+    part, and the warning says so.
+    """
+    X, y, weight = _safe_indexing(X, samples.rows), y[samples.rows], samples.weight
+    classes, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+    single = counts[codes] < 2
+    if single.any():
+        warnings.warn(
+            f"Class {classes[counts < 2][0]!r} has one distinct sample: probabilities are calibrated without it.",
+            UserWarning,
+            stacklevel=3,
+        )
+    if single.all():
+        raise ValueError("probability=True needs a class with at least 2 distinct samples, to hold one out.")
+    divisible = np.flatnonzero(~single)
+    folds = StratifiedKFold(
+        min(_FOLDS, counts[counts >= 2].min()), shuffle=True, random_state=estimator.random_state
+    )
+    decisions = np.zeros((y.size, 1 if classes.size == 2 else classes.size))
+    for _, fold in folds.split(divisible, codes[divisible]):
+        test = divisible[fold]
+        train = np.setdiff1d(np.arange(y.size), test)
+        model = clone(estimator).set_params(probability=False)
+        model.fit(_safe_indexing(X, train), y[train], sample_weight=weight[train])
+        decisions[test] = model._decisions(_safe_indexing(X, test))
+    return _most_likely_scale(decisions[divisible], codes[divisible], weight[divisible])
+
+
+def _most_likely_scale(decisions: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> float:
+    """Return the s that maximizes the weighted likelihood of the classes."""
+    scores = np.hstack([np.zeros_like(decisions), decisions]) if decisions.shape[1] == 1 else decisions
+    own = scores[np.arange(codes.size), codes]
+
+    def cost(log_scale: float) -> float:
+        scale = np.exp(log_scale)
+        return float(weight @ (logsumexp(scale * scores, axis=1) - scale * own))
+
+    return float(np.exp(minimize_scalar(cost, bounds=_LOG_RANGE, method="bounded").x))

@@ -1,0 +1,255 @@
+"""The MKL classifier."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+from sklearn.base import ClassifierMixin
+from sklearn.utils import compute_class_weight
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from manykernels.core.samples import distinct_samples
+from manykernels.estimators.base import BaseMKL, _check_choice
+from manykernels.estimators.calibration import held_out_scale, probabilities
+from manykernels.losses import Hinge, Logistic, Loss, Squared, SquaredHinge
+
+LOSSES = {"hinge": Hinge, "squared_hinge": SquaredHinge, "logistic": Logistic, "squared": Squared}
+
+
+def _gives_probabilities(estimator: MKLClassifier) -> bool:
+    if estimator.probability or estimator.loss == "logistic":
+        return True
+    raise AttributeError("predict_proba needs loss='logistic' or probability=True.")
+
+
+class MKLClassifier(ClassifierMixin, BaseMKL):
+    """Classifier that learns the weights of many kernels together with the predictor.
+
+    It minimizes, over one function f_k for each kernel and an intercept b,
+
+        1/2 N(||f_1||, ..., ||f_m||)^2 + C sum_i loss(y_i, sum_k f_k(x_i) + b)
+
+    and reports a duality gap that encloses the optimum. Several classes are
+    learned one against the rest.
+
+    Parameters
+    ----------
+    kernels : "standard", list of Kernel, or KernelBank, default "standard"
+        "standard" is Gaussians of ten widths and polynomials of degree 1 to 3, on all features and on each
+        one; it suits features of unit variance.
+    norm : float p in [1, inf] or norm, default 1.0
+        1 selects few kernels, 2 uses many, inf weighs all equally.
+    C : float, default 1.0
+        Weight of the losses.
+    loss : {"hinge", "squared_hinge", "logistic", "squared"}, default "hinge"
+    combination : {"sum"}, default "sum"
+    solver : {"auto", "group_lasso"}, default "auto"
+    normalize : {"mean_diag", "trace", "cosine", None}, default "mean_diag"
+        How kernels are made comparable; learned on the training data.
+    center : bool, default False
+        Center the kernels in feature space.
+    fit_intercept : bool, default True
+    probability : bool, default False
+        Calibrate probabilities on held-out folds (five more fits); the logistic loss needs no calibration.
+    class_weight : dict, "balanced" or None, default None
+    multi_class : {"ovr"}, default "ovr"
+    shared_weights : bool, default True
+        Learn one kernel for all classes; False: one for each class.
+    tol : float, default 1e-3
+        Relative duality gap to reach.
+    max_iter : int, default 1000
+    memory_budget : int, str or None, default None
+        Memory that a fit may use, in bytes or as "2GB"; None is half of what is free.
+    device : {"cpu"}, default "cpu"
+    n_jobs : int or None, default None
+        Classes learned at the same time, when each has its own kernel.
+    random_state : int, RandomState or None, default None
+        Shuffles the folds of the calibration.
+    verbose : int, default 0
+        Above 0, prints each iteration, and Ctrl-C keeps the best model so far.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_kernels,), or (n_classes, n_kernels) if not shared
+    kernel_names_, kernel_groups_ : lists of str
+    active_ : ndarray of int
+        Kernels with a positive weight.
+    dual_coef_ : ndarray of shape (n_problems, n_support)
+        Signed dual coefficients on the support vectors; one row for each binary problem.
+    support_ : ndarray of int
+        Rows of the training data that are support vectors.
+    intercept_ : ndarray of shape (n_problems,)
+    classes_ : ndarray of shape (n_classes,)
+    objective_, dual_objective_, gap_ : float
+        The optimum lies between the two objectives; ``gap_`` is their relative difference.
+    converged_ : bool
+        Whether ``gap_ <= tol``.
+    n_iter_, n_inner_solves_ : int
+    trace_ : list of Step
+        Seconds, objective, gap and active kernels at each iteration.
+    temperature_scale_ : float
+        Factor that turns decision values into probabilities; 1 unless calibrated.
+    feature_importances_ : ndarray of shape (n_features,)
+        Each kernel's weight divided over its columns; sums to 1.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Only when X has column names.
+
+    Examples
+    --------
+    >>> from manykernels import MKLClassifier
+    >>> from manykernels.kernels import Gaussian, Linear
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> petal = ["petal length (cm)", "petal width (cm)"]
+    >>> sepal = ["sepal length (cm)", "sepal width (cm)"]
+    >>> model = MKLClassifier(
+    ...     [Gaussian(1.0, columns=petal, label="petal"), Gaussian(1.0, columns=sepal, label="sepal"), Linear()]
+    ... ).fit(X, y)
+    >>> model.kernel_names_[int(model.weights_.argmax())]
+    'Gaussian(width=1) on petal'
+    >>> bool(model.gap_ <= 1e-3), bool(model.score(X, y) > 0.95)
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        kernels: Any = "standard",
+        *,
+        norm: Any = 1.0,
+        C: float = 1.0,
+        loss: str = "hinge",
+        combination: str = "sum",
+        solver: str = "auto",
+        normalize: str | None = "mean_diag",
+        center: bool = False,
+        fit_intercept: bool = True,
+        probability: bool = False,
+        class_weight: Any = None,
+        multi_class: str = "ovr",
+        shared_weights: bool = True,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        memory_budget: Any = None,
+        device: str = "cpu",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernels = kernels
+        self.norm = norm
+        self.C = C
+        self.loss = loss
+        self.combination = combination
+        self.solver = solver
+        self.normalize = normalize
+        self.center = center
+        self.fit_intercept = fit_intercept
+        self.probability = probability
+        self.class_weight = class_weight
+        self.multi_class = multi_class
+        self.shared_weights = shared_weights
+        self.tol = tol
+        self.max_iter = max_iter
+        self.memory_budget = memory_budget
+        self.device = device
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLClassifier:
+        """Learn the kernel weights and the predictor.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+        sample_weight : array of shape (n_samples,), optional
+            Multiplies C; a weight of 2 counts like two copies of a sample.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        _check_choice("loss", self.loss, tuple(LOSSES))
+        _check_choice("multi_class", self.multi_class, ("ovr",))
+        given = X
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+        check_classification_targets(y)
+        table = self._table(given, X)
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        _, codes = np.unique(y, return_inverse=True)
+        samples = distinct_samples(X, codes, weight)
+        classes, codes = np.unique(y[samples.rows], return_inverse=True)
+        if classes.size < 2:
+            raise ValueError(f"y must hold at least 2 classes, got 1 class: {classes[0]!r}.")
+        targets = _one_vs_rest(codes, classes.size)
+        C = self.C * samples.weight * self._class_weights(classes, codes, samples.weight)[codes]
+        self._fit_tasks(table, X, samples, targets, np.broadcast_to(C, targets.shape))
+        self.classes_ = classes
+        self.temperature_scale_ = 1.0
+        if self.probability and self.loss != "logistic":
+            self.temperature_scale_ = held_out_scale(self, table, y, samples)
+        return self
+
+    def _loss(self) -> Loss:
+        return LOSSES[self.loss]()
+
+    def _shares_weights(self, n_tasks: int) -> bool:
+        return bool(self.shared_weights) or n_tasks == 1
+
+    def _class_weights(self, classes: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """Return the weight of each class; "balanced" counts samples with their weights."""
+        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+            counts = np.bincount(codes, weight)
+            return weight.sum() / (classes.size * counts)
+        return compute_class_weight(self.class_weight, classes=classes, y=classes[codes])
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the predictor's values.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
+            Or, for precomputed kernels, an array of shape (n_kernels, n_samples, n_training_samples).
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) for two classes, else (n_samples, n_classes)
+        """
+        decisions = self._decisions(X)
+        return decisions[:, 0] if self.classes_.size == 2 else decisions
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the class of each sample, shape (n_samples,)."""
+        decisions = self.decision_function(X)
+        if decisions.ndim == 1:
+            return self.classes_[(decisions > 0).astype(int)]
+        return self.classes_[decisions.argmax(axis=1)]
+
+    @available_if(_gives_probabilities)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probability of each class, shape (n_samples, n_classes).
+
+        From the logistic loss directly (several classes: the sigmoids of the classes, scaled to sum 1),
+        otherwise by temperature scaling on held-out folds. The most probable class is the predicted one.
+        """
+        check_is_fitted(self)
+        decisions = self._decisions(X)
+        if self.loss != "logistic" or self.classes_.size == 2:
+            return probabilities(decisions, self.temperature_scale_)
+        positive = expit(decisions)
+        # Where every sigmoid is 0 to rounding, their ratios are those of the exponentials.
+        total = positive.sum(axis=1, keepdims=True)
+        return np.where(total > 0, positive / np.where(total > 0, total, 1.0), probabilities(decisions, 1.0))
+
+
+def _one_vs_rest(codes: np.ndarray, n_classes: int) -> np.ndarray:
+    """Return targets -1 and 1 of shape (n_tasks, n_samples): one task for two classes, else one a class."""
+    tasks = [1] if n_classes == 2 else range(n_classes)
+    return np.array([np.where(codes == c, 1.0, -1.0) for c in tasks])

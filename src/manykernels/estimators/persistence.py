@@ -1,0 +1,359 @@
+"""Model files: a zip of JSON and .npy arrays, with the active kernels and the support vectors only.
+
+    manifest.json   format, version, estimator, parameters, attributes, kernels; SHA-256 of each array
+    arrays/*.npy    numbers and text, never pickled objects
+
+Opening a file runs no code of it. Kernels are looked up by class name among
+those of the library and those that the caller passes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import math
+import zipfile
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted
+
+from manykernels.core.results import Step
+from manykernels.estimators.base import BaseMKL
+from manykernels.estimators.classifier import MKLClassifier
+from manykernels.estimators.predictor import Predictor
+from manykernels.estimators.regressor import MKLRegressor
+from manykernels.kernels import Dirichlet, Gaussian, Kernel, Linear, Polynomial, Precomputed
+from manykernels.kernels.groups import BoundKernel
+from manykernels.kernels.learned import LearnedKernel
+from manykernels.norms import LpNorm
+
+FORMAT, VERSION = "manykernels-model", 1
+_ESTIMATORS: dict[str, type[BaseMKL]] = {"MKLClassifier": MKLClassifier, "MKLRegressor": MKLRegressor}
+_KERNELS = (Linear, Polynomial, Gaussian, Dirichlet, Precomputed)
+_ARRAYS = ("weights_", "active_", "dual_coef_", "support_", "intercept_", "feature_importances_")
+_VALUES = (
+    "kernel_names_",
+    "kernel_groups_",
+    "objective_",
+    "dual_objective_",
+    "gap_",
+    "converged_",
+    "n_iter_",
+    "n_inner_solves_",
+    "n_features_in_",
+    "temperature_scale_",
+)
+_TEXTS = ("classes_", "feature_names_in_")
+
+
+class _Archive:
+    """Arrays on their way into a zip file, each under a name."""
+
+    def __init__(self) -> None:
+        self.contents: dict[str, bytes] = {}
+
+    def put(self, name: str, array: Any) -> str:
+        """Add an array; returns its name, to be written where the array stands."""
+        buffer = io.BytesIO()
+        np.lib.format.write_array(buffer, np.asanyarray(array), allow_pickle=False)
+        self.contents[f"arrays/{name}.npy"] = buffer.getvalue()
+        return name
+
+
+def save(estimator: BaseMKL, path: Any, extra: dict | None = None) -> None:
+    """Write a fitted estimator to ``path``; see :meth:`MKLClassifier.save`."""
+    check_is_fitted(estimator)
+    archive = _Archive()
+    manifest = {
+        "format": FORMAT,
+        "version": VERSION,
+        "estimator": type(estimator).__name__,
+        "parameters": {name: _encode_parameter(name, v) for name, v in estimator.get_params(deep=False).items()},
+        "values": {name: _plain(getattr(estimator, name)) for name in _VALUES if hasattr(estimator, name)},
+        "texts": {name: _encode_text(archive, name, getattr(estimator, name, None)) for name in _TEXTS},
+        "trace": [asdict(step) for step in estimator.trace_],
+        "predictors": [_encode_predictor(archive, i, p) for i, p in enumerate(estimator._predictors)],
+        "extra": extra or {},
+    }
+    for name in _ARRAYS:
+        archive.put(name, getattr(estimator, name))
+    manifest["sha256"] = {name: hashlib.sha256(data).hexdigest() for name, data in archive.contents.items()}
+    text = json.dumps(manifest, indent=1)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("manifest.json", text)
+        for name, data in archive.contents.items():
+            file.writestr(name, data)
+
+
+def load(path: Any, kernels: Iterable[type[Kernel]] = ()) -> Any:
+    """Read a model that :meth:`MKLClassifier.save` wrote.
+
+    Parameters
+    ----------
+    path : str or path
+    kernels : iterable of Kernel classes, optional
+        Classes of your own that the model uses.
+
+    Returns
+    -------
+    MKLClassifier or MKLRegressor
+        Fitted. Its ``kernels`` parameter holds the active kernels, unless it was "standard".
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from manykernels import MKLClassifier, load
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = MKLClassifier(norm=2).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(os.path.join(folder, "iris.mkl"))
+    ...     again = load(os.path.join(folder, "iris.mkl"))
+    >>> bool((model.predict(X) == again.predict(X)).all())
+    True
+    """
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"There is no model file {str(path)!r}.")
+    try:
+        manifest, arrays = _read(path)
+        return _decode(manifest, arrays, {c.__name__: c for c in (*_KERNELS, *kernels)})
+    except _BadModelError as error:
+        raise ValueError(f"{str(path)!r} {error}") from None
+    except (zipfile.BadZipFile, KeyError, IndexError, TypeError, AttributeError, EOFError, OSError) as error:
+        raise ValueError(f"{str(path)!r} is damaged or not a manykernels model ({type(error).__name__}).") from error
+
+
+class _BadModelError(Exception):
+    """A file that cannot be read as a model; the message completes the sentence "file ..."."""
+
+
+def _read(path: Path) -> tuple[dict, dict[str, np.ndarray]]:
+    if not zipfile.is_zipfile(path):
+        raise _BadModelError("is not a manykernels model, or it is truncated.")
+    with zipfile.ZipFile(path) as file:
+        if "manifest.json" not in file.namelist():
+            raise _BadModelError("is a zip file, but not a manykernels model.")
+        try:
+            manifest = json.loads(file.read("manifest.json"))
+        except ValueError:
+            raise _BadModelError("has a manifest that is not JSON: the file is damaged.") from None
+        if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+            raise _BadModelError("is a zip file, but not a manykernels model.")
+        if not isinstance(manifest.get("version"), int) or manifest["version"] > VERSION:
+            raise _BadModelError(
+                f"was written in the model format {manifest.get('version')}; this manykernels reads up to {VERSION}: "
+                "upgrade manykernels to open it."
+            )
+        arrays = {}
+        for name, digest in manifest["sha256"].items():
+            data = file.read(name)
+            if hashlib.sha256(data).hexdigest() != digest:
+                raise _BadModelError(f"was altered: {name} does not match its checksum.")
+            array = np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
+            arrays[name.removeprefix("arrays/").removesuffix(".npy")] = array
+    return manifest, arrays
+
+
+def _decode(manifest: dict, arrays: dict[str, np.ndarray], known: dict[str, type[Kernel]]) -> BaseMKL:
+    if manifest["estimator"] not in _ESTIMATORS:
+        raise _BadModelError(f"holds a model of the unknown kind {manifest['estimator']!r}.")
+    estimator = _ESTIMATORS[manifest["estimator"]]()
+    predictors = [_decode_predictor(entry, arrays, known) for entry in manifest["predictors"]]
+    parameters = {name: _decode_parameter(value) for name, value in manifest["parameters"].items()}
+    if parameters["kernels"] is None:
+        parameters["kernels"] = [entry.kernel for entry in predictors[0].kernel.bound]
+    estimator.set_params(**parameters)
+    for name in _ARRAYS:
+        setattr(estimator, name, arrays[name])
+    for name, value in manifest["values"].items():
+        if name not in _VALUES:
+            raise _BadModelError(f"holds the unknown attribute {name!r}.")
+        setattr(estimator, name, value)
+    for name in _TEXTS:
+        if manifest["texts"].get(name) is not None:
+            array = arrays[name]
+            setattr(estimator, name, array.astype(object) if manifest["texts"][name] == "object" else array)
+    estimator.trace_ = [Step(**step) for step in manifest["trace"]]
+    estimator.extra_ = manifest["extra"]
+    estimator._predictors = predictors
+    return estimator
+
+
+# -- parts ----------------------------------------------------------------------------------------------------
+
+
+def _plain(value: Any) -> Any:
+    """Return a JSON-able value: NumPy numbers become Python's."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _encode_parameter(name: str, value: Any) -> Any:
+    if name == "kernels" and not isinstance(value, str):
+        return None  # the active kernels stand with the predictors
+    if isinstance(value, LpNorm):
+        return {"LpNorm": _encode_parameter("p", value.p)}
+    if name == "class_weight" and isinstance(value, dict):
+        return {"class_weight": [[_plain(k), _plain(v)] for k, v in value.items()]}
+    if name == "random_state" and not isinstance(value, (int, type(None))):
+        return None  # a generator's state is of no use to a fitted model
+    value = _plain(value)
+    if isinstance(value, float) and math.isinf(value):
+        return {"float": "inf"}
+    return value
+
+
+def _decode_parameter(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if "LpNorm" in value:
+        return LpNorm(_decode_parameter(value["LpNorm"]))
+    if "class_weight" in value:
+        return {k: v for k, v in value["class_weight"]}
+    return float(value["float"])
+
+
+def _encode_text(archive: _Archive, name: str, array: np.ndarray | None) -> str | None:
+    """Store labels or names; object arrays of text are stored as text, and said to be objects."""
+    if array is None:
+        return None
+    if array.dtype != object:
+        archive.put(name, array)
+        return "plain"
+    if not all(isinstance(value, str) for value in array):
+        raise ValueError(f"{name} holds objects that are not text: convert the labels to text or numbers to save.")
+    archive.put(name, array.astype(str))
+    return "object"
+
+
+def _encode_predictor(archive: _Archive, i: int, predictor: Predictor) -> dict:
+    kernel, prefix = predictor.kernel, f"predictor{i}_"
+    X, coded = kernel.X, []
+    if any(isinstance(entry.kernel, Precomputed) for entry in kernel.bound):
+        X = _renumber(X, kernel.bound)
+    for k, entry in enumerate(kernel.bound):
+        coded.append(_encode_kernel(archive, f"{prefix}kernel{k}", entry, kernel.X))
+    if sp.issparse(X):
+        for part in ("data", "indices", "indptr"):
+            archive.put(f"{prefix}X_{part}", getattr(X, part))
+    else:
+        archive.put(f"{prefix}X", X)
+    for part, array in _predictor_arrays(predictor).items():
+        archive.put(prefix + part, array)
+    return {
+        "prefix": prefix,
+        "cosine": kernel.cosine,
+        "kernels": coded,
+        "n_train": predictor.n_train,
+        "shape": [int(size) for size in X.shape],
+    }
+
+
+def _predictor_arrays(predictor: Predictor) -> dict[str, np.ndarray]:
+    kernel = predictor.kernel
+    arrays = {
+        "coefficients": kernel.coefficients,
+        "means": kernel.means,
+        "totals": kernel.totals,
+        "share": kernel.share,
+        "coef": predictor.coef,
+        "intercept": predictor.intercept,
+        "active": predictor.active,
+        "rows": predictor.rows,
+    }
+    return {name: array for name, array in arrays.items() if array is not None}
+
+
+def _renumber(X: Any, bound: tuple[BoundKernel, ...]) -> Any:
+    """Number the kept samples 0, 1, ... in the columns of sample numbers: the file holds their rows only."""
+    X = X.toarray() if sp.issparse(X) else X.copy()
+    for entry in bound:
+        if isinstance(entry.kernel, Precomputed):
+            X[:, entry.positions[0]] = np.arange(X.shape[0])
+    return X
+
+
+def _encode_kernel(archive: _Archive, name: str, entry: BoundKernel, X: Any) -> dict:
+    kernel = entry.kernel
+    parameters = {k: v for k, v in kernel.parameters().items() if k not in ("columns", "group", "label")}
+    if isinstance(kernel, Precomputed):
+        numbers = np.asarray(X[:, entry.positions].toarray() if sp.issparse(X) else X[:, entry.positions])
+        archive.put(name, kernel.K[:, numbers[:, 0].astype(np.int64)])
+        parameters = {}
+    try:
+        json.dumps(parameters)
+    except TypeError:
+        raise ValueError(
+            f"The kernel {entry.name!r} has parameters that are not numbers or text, and cannot be saved."
+        ) from None
+    return {
+        "class": type(kernel).__name__,
+        "parameters": parameters,
+        "positions": entry.positions.tolist(),
+        "name": entry.name,
+        "group": entry.group,
+        "label": kernel.label,
+        "array": name if isinstance(kernel, Precomputed) else None,
+    }
+
+
+def _decode_kernel(entry: dict, arrays: dict[str, np.ndarray], known: dict[str, type[Kernel]]) -> BoundKernel:
+    if entry["class"] not in known:
+        raise _BadModelError(
+            f"uses the kernel class {entry['class']}, which is not part of manykernels: pass it as "
+            f"load(path, kernels=[{entry['class']}])."
+        )
+    common = {"columns": entry["positions"], "group": entry["group"], "label": entry["label"]}
+    if entry["array"] is not None:
+        kernel: Kernel = SavedColumns(arrays[entry["array"]], **common)
+    else:
+        kernel = known[entry["class"]](**entry["parameters"], **common)
+    return BoundKernel(kernel, np.array(entry["positions"], dtype=np.int64), entry["name"], entry["group"])
+
+
+def _decode_predictor(entry: dict, arrays: dict[str, np.ndarray], known: dict[str, type[Kernel]]) -> Predictor:
+    prefix = entry["prefix"]
+
+    def array(name: str) -> np.ndarray:
+        return arrays[prefix + name]
+
+    if f"{prefix}X" in arrays:
+        X: Any = array("X")
+    else:
+        X = sp.csr_matrix((array("X_data"), array("X_indices"), array("X_indptr")), shape=tuple(entry["shape"]))
+    kernel = LearnedKernel(
+        bound=tuple(_decode_kernel(k, arrays, known) for k in entry["kernels"]),
+        coefficients=array("coefficients"),
+        cosine=bool(entry["cosine"]),
+        X=X,
+        means=arrays.get(f"{prefix}means"),
+        totals=arrays.get(f"{prefix}totals"),
+        share=arrays.get(f"{prefix}share"),
+    )
+    if kernel.coefficients.shape != (len(kernel.bound),) or array("coef").shape[1] != X.shape[0]:
+        raise _BadModelError("is damaged: its parts do not fit together.")
+    return Predictor(
+        kernel, array("coef"), array("intercept"), array("active"), array("rows"), int(entry["n_train"])
+    )
+
+
+class SavedColumns(Precomputed):
+    """A precomputed kernel as a model file keeps it: all samples against the support vectors only."""
+
+    def __init__(self, K: Any, columns: Any = None, group: str | None = None, label: str | None = None) -> None:
+        Kernel.__init__(self, columns, group, label)
+        self.K = np.asarray(K)
+
+    def compute(self, X: Any, Z: Any) -> np.ndarray:
+        if Z.shape[0] != self.K.shape[1] or not np.array_equal(np.asarray(Z)[:, 0], np.arange(self.K.shape[1])):
+            raise ValueError("A loaded model keeps precomputed kernels for predictions only, not for kernel(X, Z).")
+        return self.K[self._numbers(X)]
+
+    def diagonal(self, X: Any) -> np.ndarray:
+        raise ValueError("A loaded model does not keep the diagonal of precomputed kernels: refit for cosine.")

@@ -1,0 +1,73 @@
+"""A fitted model as predictions need it: the learned kernel on the support vectors, and their coefficients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from manykernels.core.results import Machine
+from manykernels.kernels.bank import BoundBank
+from manykernels.kernels.base import Precomputed
+from manykernels.kernels.learned import LearnedKernel
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """The machines of the tasks that share one kernel.
+
+    Attributes
+    ----------
+    kernel : LearnedKernel
+    coef : ndarray of shape (n_tasks, n_kept)
+    intercept : ndarray of shape (n_tasks,)
+    active : ndarray of shape (n_active,)
+        Places of the kernel's parts in the bank.
+    rows : ndarray of shape (n_kept,)
+        The rows of the training data that are kept.
+    n_train : int
+    """
+
+    kernel: LearnedKernel
+    coef: np.ndarray
+    intercept: np.ndarray
+    active: np.ndarray
+    rows: np.ndarray
+    n_train: int
+
+    @classmethod
+    def from_machine(
+        cls, bank: BoundBank, weights: np.ndarray, machine: Machine, rows: np.ndarray, n_train: int
+    ) -> Predictor:
+        """Keep the support vectors; all samples when the kernels are centred."""
+        keep = np.flatnonzero(np.any(machine.beta != 0, axis=0))
+        if bank.normalization.means is not None or keep.size == 0:
+            keep = np.arange(bank.n_samples)
+        return cls(
+            kernel=bank.learned(weights, keep),
+            coef=machine.beta[:, keep],
+            intercept=machine.intercept,
+            active=np.flatnonzero(weights > 0),
+            rows=rows[keep],
+            n_train=n_train,
+        )
+
+    def decision(self, X: Any) -> np.ndarray:
+        """Return the predictions of the tasks, shape (len(X), n_tasks)."""
+        return (self.kernel.predict(X, self.coef) + self.intercept[:, None]).T
+
+    def decision_from_stack(self, stack: np.ndarray) -> np.ndarray:
+        """Return the predictions for kernels given as an array (n_kernels, n_test, n_train)."""
+        kernel = self.kernel
+        if kernel.cosine or kernel.means is not None or not all(
+            isinstance(entry.kernel, Precomputed) for entry in kernel.bound
+        ):
+            raise ValueError(
+                "X is a stack of kernels: that needs precomputed kernels without centering or cosine "
+                "normalization; pass sample numbers instead, X = indices.reshape(-1, 1)."
+            )
+        combined = np.zeros((stack.shape[1], self.rows.size))
+        for coefficient, k in zip(kernel.coefficients, self.active, strict=True):
+            combined += coefficient * stack[k][:, self.rows]
+        return combined @ self.coef.T + self.intercept

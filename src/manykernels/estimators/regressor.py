@@ -1,0 +1,129 @@
+"""The MKL regressor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from manykernels.core.samples import distinct_samples
+from manykernels.estimators.base import BaseMKL, _check_choice
+from manykernels.losses import EpsilonInsensitive, Loss, Squared
+
+LOSSES = ("squared", "epsilon_insensitive")
+
+
+class MKLRegressor(RegressorMixin, BaseMKL):
+    """Regressor that learns the weights of many kernels together with the predictor.
+
+    It minimizes, over one function f_k for each kernel and an intercept b,
+
+        1/2 N(||f_1||, ..., ||f_m||)^2 + C sum_i loss(y_i, sum_k f_k(x_i) + b)
+
+    and reports a duality gap that encloses the optimum.
+
+    Parameters
+    ----------
+    kernels : "standard", list of Kernel, or KernelBank, default "standard"
+    norm : float p in [1, inf] or norm, default 1.0
+    C : float, default 1.0
+        Weight of the losses.
+    loss : {"squared", "epsilon_insensitive"}, default "squared"
+        (y - z)^2 / 2, or max(0, |y - z| - epsilon).
+    epsilon : float, default 0.1
+        Width of the tube of the epsilon-insensitive loss.
+    combination, solver, normalize, center, fit_intercept, tol, max_iter, memory_budget, device, n_jobs,
+    random_state, verbose
+        As for :class:`MKLClassifier`.
+
+    Attributes
+    ----------
+    weights_, kernel_names_, kernel_groups_, active_, dual_coef_, support_, intercept_, objective_,
+    dual_objective_, gap_, converged_, n_iter_, n_inner_solves_, trace_, feature_importances_,
+    n_features_in_, feature_names_in_
+        As for :class:`MKLClassifier`; there is one problem.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels import MKLRegressor
+    >>> x = np.linspace(-3, 3, 100)[:, None]
+    >>> model = MKLRegressor(C=100.0).fit(x, np.sin(2 * x[:, 0]))
+    >>> bool(model.score(x, np.sin(2 * x[:, 0])) > 0.99)
+    True
+    """
+
+    def __init__(
+        self,
+        kernels: Any = "standard",
+        *,
+        norm: Any = 1.0,
+        C: float = 1.0,
+        loss: str = "squared",
+        epsilon: float = 0.1,
+        combination: str = "sum",
+        solver: str = "auto",
+        normalize: str | None = "mean_diag",
+        center: bool = False,
+        fit_intercept: bool = True,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        memory_budget: Any = None,
+        device: str = "cpu",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernels = kernels
+        self.norm = norm
+        self.C = C
+        self.loss = loss
+        self.epsilon = epsilon
+        self.combination = combination
+        self.solver = solver
+        self.normalize = normalize
+        self.center = center
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.memory_budget = memory_budget
+        self.device = device
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLRegressor:
+        """Learn the kernel weights and the predictor.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+        sample_weight : array of shape (n_samples,), optional
+            Multiplies C; a weight of 2 counts like two copies of a sample.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        _check_choice("loss", self.loss, LOSSES)
+        if not 0 <= self.epsilon < np.inf:
+            raise ValueError(f"epsilon must be a number of at least 0, got {self.epsilon!r}.")
+        given = X
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True)
+        y = y.astype(np.float64)
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        samples = distinct_samples(X, y, weight)
+        C = self.C * samples.weight
+        self._fit_tasks(self._table(given, X), X, samples, y[samples.rows][None, :], C[None, :])
+        return self
+
+    def _loss(self) -> Loss:
+        return Squared() if self.loss == "squared" else EpsilonInsensitive(self.epsilon)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the predicted target of each sample, shape (n_samples,)."""
+        return self._decisions(X)[:, 0]
