@@ -31,6 +31,8 @@ class FiniteBank(Protocol):
     def n_kernels(self) -> int: ...
     @property
     def n_samples(self) -> int: ...
+    @property
+    def unit_roundoff(self) -> float: ...
     def combine(self, weights: np.ndarray, out: np.ndarray | None = None) -> np.ndarray: ...
     def quad_forms(self, beta: np.ndarray) -> np.ndarray: ...
 
@@ -88,15 +90,13 @@ class Problem:
 
     def solve(self, K: np.ndarray, start: Machine | None = None, tol: float = 1e-3) -> Machine:
         """Return the machine of every task for the fixed kernel K, warm-started."""
-        if isinstance(self.loss, Squared) and np.all(self.C == self.C[0]):
+        if isinstance(self.loss, Squared) and np.all(self.C[0] == self.C):
             beta, _ = ridge.solve(K, self.y, self.C[0], intercept=self.fit_intercept)
             return self._machines(beta, beta @ K)
         solutions = [self._solve_task(K, t, start, tol) for t in range(self.y.shape[0])]
         return self._machines(np.array([s[0] for s in solutions]), np.array([s[1] for s in solutions]))
 
-    def _solve_task(
-        self, K: np.ndarray, t: int, start: Machine | None, tol: float
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _solve_task(self, K: np.ndarray, t: int, start: Machine | None, tol: float) -> tuple[np.ndarray, np.ndarray]:
         """Return a dual feasible beta and K beta for one task."""
         y, C = self.y[t], self.C[t]
         begin = None if start is None else start.beta[t]
@@ -110,9 +110,7 @@ class Problem:
         if isinstance(self.loss, SmoothLoss):
             from_point = None if start is None else (start.beta[t], start.intercept[t])
             # A Newton step squares the error, so the last one is nearly free: ask for more than is needed.
-            solution = newton.solve(
-                K, y, C, self.loss, start=from_point, intercept=self.fit_intercept, tol=1e-2 * tol
-            )
+            solution = newton.solve(K, y, C, self.loss, start=from_point, intercept=self.fit_intercept, tol=1e-2 * tol)
             beta = self._feasible(solution.beta, t)
             return beta, solution.decision if np.array_equal(beta, solution.beta) else K @ beta
         raise TypeError(f"There is no inner solver for the loss {self.loss!r}.")
@@ -153,6 +151,18 @@ class Problem:
     def objective(self, machine: Machine) -> float:
         """Return the primal value of the problem with the weights fixed."""
         return 0.5 * float(np.sum(machine.beta * machine.decision)) + self._losses(machine)
+
+    def rounding(self, K: np.ndarray, machine: Machine) -> float:
+        """Return about how far rounded kernel values move the primal value.
+
+        An error of u in each kernel value moves the prediction i by about
+        u * sqrt(sum_j K_ij^2 beta_j^2) <= u * sqrt(K_ii) * ||sqrt(K_jj) beta_j||,
+        and each support vector passes it on C_i times.
+        """
+        root = np.sqrt(K.diagonal())
+        moved = np.sqrt(np.sum((root * machine.beta) ** 2, axis=1))
+        passed = np.sum(np.where(machine.beta != 0, self.C, 0.0) * root, axis=1)
+        return self.bank.unit_roundoff * float(moved @ passed)
 
     def _losses(self, machine: Machine) -> float:
         predictions = machine.decision + machine.intercept[:, None]

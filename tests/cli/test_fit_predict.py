@@ -27,9 +27,7 @@ class TestFit:
     def test_report(self, run):
         printed = run(*FIT)
         assert "90 rows to learn from, 30 held out; 3 columns as 5 features; 52 kernels." in printed.out
-        assert re.search(
-            r"(Gaussian|Polynomial)\(.*\) on (all features|age \[years\]|city|smokes) ", printed.out
-        )
+        assert re.search(r"(Gaussian|Polynomial)\(.*\) on (all features|age \[years\]|city|smokes) ", printed.out)
         assert re.search(r"relative gap +\d", printed.out)
         assert re.search(r"converged +yes", printed.out)
         assert "On the 30 held-out rows" in printed.out
@@ -68,6 +66,11 @@ class TestFit:
         model = load("people.mkl")
         assert (model.norm, model.C, model.loss, model.tol) == (np.inf, 0.5, "logistic", 0.01)
         np.testing.assert_allclose(model.weights_, model.weights_[0], rtol=1e-9)
+
+    def test_says_when_the_tolerance_was_not_reached(self, run):
+        printed = run(*FIT, "--max-iter", 1, "--tol", 1e-9)
+        assert re.search(r"converged +no", printed.out)
+        assert "note: MKLClassifier stopped after 1 iteration" in printed.err
 
     def test_the_seed_chooses_the_rows(self, run):
         reports = [re.sub(r"seconds.*", "", run(*FIT, "--seed", seed).out) for seed in (1, 1, 2)]

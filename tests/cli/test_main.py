@@ -1,11 +1,12 @@
 """What surrounds the commands: arguments, errors, help, Ctrl-C."""
 
 import re
+import signal
 from pathlib import Path
 
 import pytest
 
-from manykernels.cli import fit
+from manykernels.cli import fit, progress
 from manykernels.cli.main import main
 
 FIT = ("fit", "people.csv", "--target", "churn")
@@ -31,6 +32,11 @@ class TestBadInput:
             ((*FIT, "--norm", "nan"), "argument --norm"),
             ((*FIT, "--tol", "0"), "argument --tol: it must be a positive number; got '0'"),
             ((*FIT, "--test-size", "1"), "argument --test-size: it must be at least 0 and below 1; got '1'"),
+            (
+                (*FIT, "--max-iter", "0"),
+                "argument --max-iter: it must be a whole number of at least 1; got '0'",
+            ),
+            ((*FIT, "--max-iter", "inf"), "argument --max-iter"),
             ((*FIT, "--seed", "1.5"), "argument --seed: it must be a whole number"),
             ((*FIT, "--seed", "-1"), "argument --seed: it must be a whole number"),
             ((*FIT, "--loss", "squared"), "--loss must be one of hinge, squared_hinge, logistic for classes"),
@@ -75,9 +81,7 @@ class TestHelp:
             main(["fit", "--help"])
         out = capsys.readouterr().out
         options = re.findall(r"--[\w-]+", out.split("options:")[0])
-        assert {"--target", "--regression", "--norm", "--C", "--loss", "--model", "--test-size"} <= set(
-            options
-        )
+        assert {"--target", "--regression", "--norm", "--C", "--loss", "--model", "--test-size"} <= set(options)
         for option in options:
             assert re.search(rf"^  {option}( [A-Z]+)?\s+\w", out, re.MULTILINE), option
 
@@ -98,6 +102,13 @@ class TestTrouble:
     @pytest.mark.usefixtures("people")
     def test_interrupt(self, capsys, monkeypatch):
         self.raising(monkeypatch, KeyboardInterrupt)
+        assert main(FIT) == 130
+        assert capsys.readouterr().err.splitlines()[-1] == "manykernels: interrupted"
+        assert not Path("people.mkl").exists()
+
+    @pytest.mark.usefixtures("people")
+    def test_interrupt_of_a_fit_that_would_keep_its_model(self, capsys, monkeypatch):
+        monkeypatch.setattr(progress.GapMeter, "__call__", lambda *_: signal.raise_signal(signal.SIGINT))
         assert main(FIT) == 130
         assert capsys.readouterr().err.splitlines()[-1] == "manykernels: interrupted"
         assert not Path("people.mkl").exists()

@@ -84,9 +84,7 @@ class TestArchive:
         gene, lipid = rng.normal(size=(3, 4)), rng.normal(size=(3, 2))
         names = {"feature_names_gene": list("abcd"), "feature_names_lipid": list("ef")}
         # Five names for two classes: they name another column, and stay under their own key.
-        np.savez(
-            folder / "mice.npz", X_gene=gene, X_lipid=lipid, y=[0, 1, 1], class_names=list("vwxyz"), **names
-        )
+        np.savez(folder / "mice.npz", X_gene=gene, X_lipid=lipid, y=[0, 1, 1], class_names=list("vwxyz"), **names)
         mice = load("mice")
         np.testing.assert_array_equal(mice.data[:, mice.views["gene"]], gene)
         np.testing.assert_array_equal(mice.data[:, mice.views["lipid"]], lipid)
@@ -107,9 +105,7 @@ class TestArchive:
     def test_masks_and_realizations_become_splits(self, folder):
         masks = np.array([[1, 0, 0], [0, 0, 1]], dtype=np.uint8)
         np.savez(folder / "masked.npz", X=np.eye(3), y=np.arange(3.0), test_mask=masks)
-        np.savez(
-            folder / "drawn.npz", X=np.eye(3), y=np.arange(3.0), splits_train=[[0, 1]], splits_test=[[2]]
-        )
+        np.savez(folder / "drawn.npz", X=np.eye(3), y=np.arange(3.0), splits_train=[[0, 1]], splits_test=[[2]])
         assert [(list(train), list(test)) for train, test in load("masked").splits] == [
             ([1, 2], [0]),
             ([0, 1], [2]),

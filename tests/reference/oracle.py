@@ -10,7 +10,6 @@ N is the r-norm with r = 2p/(1+p), and N*(sqrt(q))^2 is the p/(p-1)-norm of q. W
 and ``beta`` have shape (t, n), the losses are summed over tasks, and so are q_k and a_k^2.
 """
 
-# ruff: noqa: PLR0917 (the signatures follow the mathematics)
 import warnings
 
 import cvxpy as cp

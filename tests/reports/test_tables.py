@@ -35,14 +35,15 @@ class TestKernels:
         weights = np.array([0.5, 0.3, 0.2, 0.0])
         table = kernels_table(["a", "b", "c", "d"], weights, top=2)
         assert table.row_count == 2
-        assert (
-            table.caption == "3 of 4 kernels have a positive weight; 1 not shown hold 20.0%; 1 is exactly 0."
-        )
+        assert table.caption == "3 of 4 kernels have a positive weight; 1 not shown hold 20.0%; 1 is exactly 0."
 
     def test_kernels_of_weight_zero_are_no_rows(self):
         table = kernels_table(["a", "b", "c"], [0.0, 1.0, 0.0])
         assert table.row_count == 1
         assert "2 are exactly 0" in table.caption
+
+    def test_a_small_weight_does_not_read_as_zero(self):
+        assert "2.0e-06" in line_of(shown(kernels_table(["tiny", "large"], [2e-6, 1.0])), "tiny")
 
     def test_all_zero(self):
         assert kernels_table(["a"], [0.0]).row_count == 0

@@ -101,9 +101,7 @@ def _typed(name: str, kind: str, values: pd.Series) -> pd.Series:
         levels = [_plain(level) for level in _split(kind.strip("{} \t"))]
         stray = set(values.dropna()) - set(levels)
         if stray:
-            raise ValueError(
-                f"attribute {name!r} has the value {sorted(stray)[0]!r}, which it does not declare"
-            )
+            raise ValueError(f"attribute {name!r} has the value {sorted(stray)[0]!r}, which it does not declare")
         return values.astype(pd.CategoricalDtype(levels))
     if word in ("numeric", "real", "integer"):
         return pd.to_numeric(values)

@@ -35,6 +35,11 @@ def share(text: str) -> float:
     return _number(text, "at least 0 and below 1", lambda value: 0 <= value < 1)
 
 
+def count(text: str) -> int:
+    """Parse a number of iterations."""
+    return int(_number(text, "a whole number of at least 1", lambda value: value >= 1 and value.is_integer()))
+
+
 def seed(text: str) -> int:
     """Parse the seed of a random generator."""
     needed = f"a whole number from 0 to {2**32 - 1}"

@@ -41,9 +41,7 @@ class NumericColumn:
         with np.errstate(over="ignore"):
             mean, scale = float(values.mean()), float(values.std())
         if not np.isfinite([mean, scale]).all() or scale == 0:
-            raise ValueError(
-                f"Column {name!r} cannot be standardized: its values are too large or too close."
-            )
+            raise ValueError(f"Column {name!r} cannot be standardized: its values are too large or too close.")
         return cls(fill, mean, scale)
 
     def encode(self, name: str, column: pd.Series) -> np.ndarray:

@@ -83,9 +83,7 @@ def _best_single(side: Console, kernels: list[Any], X: np.ndarray, y: np.ndarray
     """Fit the kernel that cross-validates best on the training part; the held-out part has no say."""
     # A width of 1 stands for its neighbors on a single feature, which keeps the search to a few seconds.
     candidates = [
-        kernel
-        for kernel in kernels
-        if kernel.group == ALL or (isinstance(kernel, Gaussian) and kernel.width == 1.0)
+        kernel for kernel in kernels if kernel.group == ALL or (isinstance(kernel, Gaussian) and kernel.width == 1.0)
     ]
     folds = StratifiedKFold(5, shuffle=True, random_state=SEED)
     scores = []

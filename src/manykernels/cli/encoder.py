@@ -58,9 +58,7 @@ class TableEncoder:
     def feature_names(self) -> list[str]:
         """Names of the outputs, such as ``age`` and ``city=Rome``."""
         return [
-            f"{name}={label}" if label else name
-            for name, column in self._columns.items()
-            for label in column.labels()
+            f"{name}={label}" if label else name for name, column in self._columns.items() for label in column.labels()
         ]
 
     def fit(self, table: pd.DataFrame) -> "TableEncoder":

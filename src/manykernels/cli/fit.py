@@ -10,7 +10,7 @@ import numpy as np
 from rich.console import Console
 
 from manykernels import MKLClassifier, MKLRegressor
-from manykernels.cli.arguments import norm, positive, seed, share
+from manykernels.cli.arguments import count, norm, positive, seed, share
 from manykernels.cli.bank import make_kernels
 from manykernels.cli.encoder import TableEncoder
 from manykernels.cli.progress import learning_bar
@@ -35,54 +35,31 @@ LOSSES = {False: ("hinge", "squared_hinge", "logistic"), True: ("squared", "epsi
 EXTRA = "command"
 
 
+# Flag, type, default, placeholder, explanation.
+NUMBERS = (
+    ("--norm", norm, 1.0, "P", "1 picks few kernels, inf takes all alike"),
+    ("--C", positive, 1.0, "C", "weight of the errors; less is smoother"),
+    ("--test-size", share, 0.25, "S", "share of the rows to hold out"),
+    ("--tol", positive, 1e-3, "T", "relative duality gap to reach"),
+    ("--max-iter", count, 1000, "N", "number of iterations to stop after"),
+    ("--seed", seed, 0, "N", "seed of the choice of the held-out rows"),
+)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of this command."""
-    add = parser.add_argument
-    add(
-        "table",
-        metavar="TABLE",
-        help="table to learn from: .csv, .tsv, .arff, .svm (each also .gz), .parquet",
-    )
-    add("--target", required=True, metavar="COL", help="column to predict (in LIBSVM files: target)")
-    add("--regression", action="store_true", help="predict a number instead of a class")
-    add(
-        "--norm",
-        type=norm,
-        default=1.0,
-        metavar="P",
-        help="1 picks few kernels, inf takes all alike (default 1)",
-    )
-    add(
-        "--C",
-        type=positive,
-        default=1.0,
-        metavar="C",
-        help="weight of the errors; less is smoother (default 1)",
+    formats = ".csv, .tsv, .arff, .svm (each also .gz), .parquet"
+    parser.add_argument("table", metavar="TABLE", help=f"table to learn from: {formats}")
+    parser.add_argument("--target", required=True, metavar="COL", help="column to predict (in LIBSVM files: target)")
+    parser.add_argument("--regression", action="store_true", help="predict a number instead of a class")
+    parser.add_argument(
+        "--model", metavar="OUT", help="file to write (default: TABLE's name with .mkl, in this folder)"
     )
     losses = f"{', '.join(LOSSES[False])}; with --regression {', '.join(LOSSES[True])}"
-    add("--loss", metavar="L", help=f"how errors count: {losses} (default: the first)")
-    add("--model", metavar="OUT", help="file to write (default: TABLE's name with .mkl, in this folder)")
-    add(
-        "--test-size",
-        type=share,
-        default=0.25,
-        metavar="S",
-        help="share of the rows to hold out (default 0.25)",
-    )
-    add(
-        "--tol",
-        type=positive,
-        default=1e-3,
-        metavar="T",
-        help="relative duality gap to reach (default 0.001)",
-    )
-    add(
-        "--seed",
-        type=seed,
-        default=0,
-        metavar="N",
-        help="seed of the choice of the held-out rows (default 0)",
-    )
+    parser.add_argument("--loss", metavar="L", help=f"how errors count: {losses} (default: the first)")
+    for flag, kind, default, placeholder, words in NUMBERS:
+        text = f"{words} (default {default:g})"
+        parser.add_argument(flag, type=kind, default=default, metavar=placeholder, help=text)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -132,12 +109,17 @@ def _estimator(arguments: argparse.Namespace) -> Any:
         task = "with --regression" if arguments.regression else "for classes"
         raise ValueError(f"--loss must be one of {', '.join(losses)} {task}; got {loss!r}.")
     kind = MKLRegressor if arguments.regression else MKLClassifier
-    return kind(norm=arguments.norm, C=arguments.C, loss=loss, tol=arguments.tol, random_state=arguments.seed)
+    return kind(
+        norm=arguments.norm,
+        C=arguments.C,
+        loss=loss,
+        tol=arguments.tol,
+        max_iter=arguments.max_iter,
+        random_state=arguments.seed,
+    )
 
 
-def _show_scores(
-    console: Console, estimator: Any, X_test: np.ndarray, truth: np.ndarray, trained: np.ndarray
-) -> None:
+def _show_scores(console: Console, estimator: Any, X_test: np.ndarray, truth: np.ndarray, trained: np.ndarray) -> None:
     if not len(truth):
         say(console, "No rows were held out (--test-size 0), so there is no score.")
         return

@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Load, encode, predict, write."""
     model, kept = _load(Path(arguments.model))
-    encoder = TableEncoder.from_dict(kept["encoder"])
+    encoder = TableEncoder.from_dict(kept.get("encoder", {}))
     if arguments.output and not Path(arguments.output).parent.is_dir():
         raise ValueError(f"--output must lie in a folder that exists; got '{arguments.output}'.")
     table = read_table(arguments.table)

@@ -62,9 +62,7 @@ def read_table(path: str | os.PathLike[str]) -> pd.DataFrame:
     except UnicodeDecodeError as error:
         raise ValueError(f"TABLE must be text in UTF-8; '{path}' is not.") from error
     except (OSError, EOFError, zlib.error, ValueError, pyarrow.ArrowException) as error:
-        raise ValueError(
-            f"TABLE '{path}' cannot be read as {_suffix(path)[1:]}: {_reason(error)}."
-        ) from error
+        raise ValueError(f"TABLE '{path}' cannot be read as {_suffix(path)[1:]}: {_reason(error)}.") from error
     return _checked(table, path)
 
 
@@ -117,9 +115,7 @@ def read_libsvm(path: Path) -> pd.DataFrame:
     # a training file and of a test file different names.
     features, target = load_svmlight_file(os.fspath(path), zero_based=True)
     if features.shape[0] * features.shape[1] > MAX_CELLS:
-        raise ValueError(
-            f"it has {features.shape[0]} rows and {features.shape[1]} features, too many for a table"
-        )
+        raise ValueError(f"it has {features.shape[0]} rows and {features.shape[1]} features, too many for a table")
     first = 0 if features.shape[1] and features[:, [0]].nnz else 1
     names = [f"f{number}" for number in range(first, features.shape[1])]
     table = pd.DataFrame(features.toarray()[:, first:], columns=names)

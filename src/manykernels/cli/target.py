@@ -38,9 +38,7 @@ def take_target(table: pd.DataFrame, name: str, regression: bool) -> tuple[pd.Da
     ['no', 'yes']
     """
     if name not in table.columns:
-        raise ValueError(
-            f"--target must name a column of TABLE; got {name!r}{_hint(name, list(table.columns))}."
-        )
+        raise ValueError(f"--target must name a column of TABLE; got {name!r}{_hint(name, list(table.columns))}.")
     column = table[name]
     missing = np.flatnonzero(column.isna())
     if len(missing):
@@ -52,9 +50,7 @@ def take_target(table: pd.DataFrame, name: str, regression: bool) -> tuple[pd.Da
     return table.drop(columns=name), target
 
 
-def hold_out(
-    target: np.ndarray, test_size: float, seed: int, regression: bool
-) -> tuple[np.ndarray, np.ndarray]:
+def hold_out(target: np.ndarray, test_size: float, seed: int, regression: bool) -> tuple[np.ndarray, np.ndarray]:
     """Choose the rows to train on and the rows to test on.
 
     Parameters
@@ -86,9 +82,7 @@ def hold_out(
     if not regression:
         _check_classes(target, n_test, test_size)
     elif len(target) - n_test < 2:
-        raise ValueError(
-            f"--test-size {test_size} leaves {len(target) - n_test} rows for training; it needs 2."
-        )
+        raise ValueError(f"--test-size {test_size} leaves {len(target) - n_test} rows for training; it needs 2.")
     stratify = None if regression else target
     train, test = train_test_split(rows, test_size=n_test, random_state=seed, stratify=stratify)
     return np.sort(train), np.sort(test)
@@ -126,9 +120,7 @@ def _labels(name: str, column: pd.Series) -> np.ndarray:
         labels = np.array(as_texts(column).tolist(), dtype=np.str_)
     classes = np.unique(labels)
     if len(classes) < 2:
-        raise ValueError(
-            f"--target {name!r} must have at least two classes; it is {classes[0]} in every row."
-        )
+        raise ValueError(f"--target {name!r} must have at least two classes; it is {classes[0]} in every row.")
     return labels
 
 

@@ -9,6 +9,8 @@ are accumulated in float64.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from numba import njit
 
@@ -106,9 +108,7 @@ def add_weighted(stack: np.ndarray, weights: np.ndarray, first: int, out: np.nda
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def segment_quad_forms(
-    stack: np.ndarray, beta: np.ndarray, first: int, start: int, stop: int, out: np.ndarray
-) -> None:
+def segment_quad_forms(stack: np.ndarray, beta: np.ndarray, first: int, start: int, stop: int, out: np.ndarray) -> None:
     """Add the part of beta' K_k beta that lies in rows start:stop to ``out[k]``.
 
     ``stack[k, first:]`` holds these rows of kernel k. A row whose beta is 0
@@ -223,5 +223,5 @@ def quad_forms(stack: np.ndarray, beta: np.ndarray) -> np.ndarray:
     def piece(cut: tuple[int, int]) -> None:
         segment_quad_forms(stack[cut[0] : cut[1]], beta, 0, 0, n, out[cut[0] : cut[1]])
 
-    parallel(piece, zip(cuts[:-1], cuts[1:], strict=True))
+    parallel(piece, pairwise(cuts))
     return out

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 
 
-def dense(A) -> np.ndarray:
+def dense(A: Any) -> np.ndarray:
     """Return a dense array of a dense or sparse matrix."""
     return A.toarray() if sp.issparse(A) else np.asarray(A)
 
 
-def inner_products(X, Z) -> np.ndarray:
+def inner_products(X: Any, Z: Any) -> np.ndarray:
     """Return X Z' as a dense float64 array of shape (n, l)."""
     product = X @ Z.T
     return dense(product)
 
 
-def row_square_norms(X) -> np.ndarray:
+def row_square_norms(X: Any) -> np.ndarray:
     """Return the squared Euclidean norm of each row."""
     if sp.issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
     return np.einsum("ij,ij->i", X, X)
 
 
-def squared_distances(X, Z) -> np.ndarray:
+def squared_distances(X: Any, Z: Any) -> np.ndarray:
     """Return |x_i - z_j|^2 for all rows, never negative, as an array of shape (n, l).
 
     One column is subtracted directly. For more, both sides are shifted by

@@ -25,7 +25,7 @@ def n_threads() -> int:
     joblib sets that variable in its worker processes, so nested parallelism
     does not oversubscribe the machine.
     """
-    return max(1, int(numba.config.NUMBA_NUM_THREADS))
+    return max(1, int(getattr(numba.config, "NUMBA_NUM_THREADS", 1)))
 
 
 @lru_cache(maxsize=1)

@@ -64,7 +64,8 @@ class Result:
 
     ``weights`` (n_kernels,), ``machine`` (the predictor with these weights),
     ``certificate``, whether the gap fell below the tolerance, the number of
-    outer iterations and of inner solves, and the trace.
+    outer iterations and of inner solves, the trace, and how far the rounding
+    of stored kernel values may move the objective, relative to it.
     """
 
     weights: np.ndarray
@@ -73,4 +74,5 @@ class Result:
     converged: bool
     n_iter: int
     n_inner_solves: int
+    rounding: float
     trace: list[Step] = field(default_factory=list)

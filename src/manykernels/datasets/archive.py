@@ -55,8 +55,7 @@ def _arrays(path: Path) -> Arrays:
     except (OSError, EOFError, ValueError, AttributeError, TypeError, zipfile.BadZipFile) as error:
         # A lone array and a pickle both fail here, the latter before any of its code could run.
         raise ValueError(
-            f"{path.name} must be an npz file of plain arrays (pickled objects are refused); "
-            "it cannot be read as one."
+            f"{path.name} must be an npz file of plain arrays (pickled objects are refused); it cannot be read as one."
         ) from error
 
 
@@ -98,9 +97,7 @@ def _views(arrays: Arrays) -> dict[str, Any]:
 def _take_sparse(arrays: Arrays, prefix: str) -> sparse.csr_matrix:
     missing = [prefix + part for part in SPARSE_PARTS if prefix + part not in arrays]
     if missing:
-        raise ValueError(
-            f"it needs X, or X_<view>, or the parts of a CSR matrix; it lacks {', '.join(missing)}"
-        )
+        raise ValueError(f"it needs X, or X_<view>, or the parts of a CSR matrix; it lacks {', '.join(missing)}")
     data, indices, indptr, shape = (arrays.pop(prefix + part) for part in SPARSE_PARTS)
     return sparse.csr_matrix((data, indices, indptr), shape=tuple(int(size) for size in shape))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 import warnings
 from typing import Any
 
@@ -24,6 +23,9 @@ from manykernels.norms import LpNorm
 from manykernels.outer.group_lasso import group_lasso
 from manykernels.problem import Norm, Problem
 
+# Rounded kernel values may move the objective by this part of tol; a tighter tol starts in double precision.
+_ROUNDING_SHARE = 0.1
+_DOUBLE_BELOW = 1e-5
 SOLVERS = {"auto": group_lasso, "group_lasso": group_lasso}
 
 
@@ -38,13 +40,13 @@ class BaseMKL(BaseEstimator):
         _check_choice("solver", self.solver, tuple(SOLVERS))
         _check_choice("combination", self.combination, ("sum",))
         _check_choice("device", self.device, ("cpu",))
-        if not isinstance(self.max_iter, numbers.Integral) or self.max_iter < 1:
+        if not isinstance(self.max_iter, (int, np.integer)) or self.max_iter < 1:
             raise ValueError(f"max_iter must be a whole number of at least 1, got {self.max_iter!r}.")
 
     def _norm(self) -> Norm:
         if isinstance(self.norm, LpNorm):
             return self.norm
-        if isinstance(self.norm, numbers.Real) and not isinstance(self.norm, bool) and self.norm >= 1:
+        if isinstance(self.norm, (int, float, np.number)) and not isinstance(self.norm, bool) and self.norm >= 1:
             return LpNorm(float(self.norm))
         raise ValueError(f"norm must be a number p in [1, inf] or a norm such as LpNorm(2), got {self.norm!r}.")
 
@@ -70,17 +72,24 @@ class BaseMKL(BaseEstimator):
         """Learn the machines of the tasks, y and C of shape (n_tasks, n_distinct), and set the attributes."""
         norm, loss, shared = self._norm(), self._loss(), self._shares_weights(y.shape[0])
         n_problems = 1 if shared else y.shape[0]
-        bank = self._bank(table).bind(
-            X[samples.rows],
-            source=table,
-            normalize=self.normalize,
-            center=self.center,
-            sample_weight=samples.weight,
-            memory_budget=self._memory_for_kernels(samples.rows.size, loss),
-        )
         tasks = [slice(None)] if shared else [slice(t, t + 1) for t in range(n_problems)]
-        problems = [Problem(bank, loss, norm, y[t], C[t], self.fit_intercept) for t in tasks]
-        results = self._solve(problems)
+
+        def learn(precision: str) -> tuple[BoundBank, list[Result]]:
+            bank = self._bank(table).bind(
+                X[samples.rows],
+                source=table,
+                normalize=self.normalize,
+                center=self.center,
+                sample_weight=samples.weight,
+                memory_budget=self._memory_for_kernels(samples.rows.size, loss),
+                precision=precision,
+            )
+            return bank, self._solve([Problem(bank, loss, norm, y[t], C[t], self.fit_intercept) for t in tasks])
+
+        bank, results = learn("double" if self.tol < _DOUBLE_BELOW else "single")
+        if bank.precision == "single" and max(result.rounding for result in results) > _ROUNDING_SHARE * self.tol:
+            # A certificate that rounding could fake is none: hold the kernels in double precision instead.
+            bank, results = learn("double")
         self._set_attributes(bank, results, samples)
         self._warn_if_not_converged()
 
@@ -223,7 +232,7 @@ def _importances(bank: BoundBank, weights: np.ndarray, n_features: int) -> np.nd
 
 
 def _check_number(name: str, value: Any, low: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not low < value < np.inf:
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not low < value < np.inf:
         raise ValueError(f"{name} must be a finite number above {low:g}, got {value!r}.")
 
 

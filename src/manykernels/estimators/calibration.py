@@ -62,9 +62,7 @@ def held_out_scale(estimator: MKLClassifier, X: Any, y: np.ndarray, samples: Sam
     if single.all():
         raise ValueError("probability=True needs a class with at least 2 distinct samples, to hold one out.")
     divisible = np.flatnonzero(~single)
-    folds = StratifiedKFold(
-        min(_FOLDS, counts[counts >= 2].min()), shuffle=True, random_state=estimator.random_state
-    )
+    folds = StratifiedKFold(min(_FOLDS, counts[counts >= 2].min()), shuffle=True, random_state=estimator.random_state)
     decisions = np.zeros((y.size, 1 if classes.size == 2 else classes.size))
     for _, fold in folds.split(divisible, codes[divisible]):
         test = divisible[fold]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,12 @@ from manykernels.estimators.base import BaseMKL, _check_choice
 from manykernels.estimators.calibration import held_out_scale, probabilities
 from manykernels.losses import Hinge, Logistic, Loss, Squared, SquaredHinge
 
-LOSSES = {"hinge": Hinge, "squared_hinge": SquaredHinge, "logistic": Logistic, "squared": Squared}
+LOSSES: dict[str, Callable[[], Loss]] = {
+    "hinge": Hinge,
+    "squared_hinge": SquaredHinge,
+    "logistic": Logistic,
+    "squared": Squared,
+}
 
 
 def _gives_probabilities(estimator: MKLClassifier) -> bool:

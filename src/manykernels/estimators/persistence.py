@@ -35,7 +35,7 @@ from manykernels.norms import LpNorm
 
 FORMAT, VERSION = "manykernels-model", 1
 _ESTIMATORS: dict[str, type[BaseMKL]] = {"MKLClassifier": MKLClassifier, "MKLRegressor": MKLRegressor}
-_KERNELS = (Linear, Polynomial, Gaussian, Dirichlet, Precomputed)
+_KERNELS: tuple[type[Kernel], ...] = (Linear, Polynomial, Gaussian, Dirichlet, Precomputed)
 _ARRAYS = ("weights_", "active_", "dual_coef_", "support_", "intercept_", "feature_importances_")
 _VALUES = (
     "kernel_names_",
@@ -338,9 +338,7 @@ def _decode_predictor(entry: dict, arrays: dict[str, np.ndarray], known: dict[st
     )
     if kernel.coefficients.shape != (len(kernel.bound),) or array("coef").shape[1] != X.shape[0]:
         raise _BadModelError("is damaged: its parts do not fit together.")
-    return Predictor(
-        kernel, array("coef"), array("intercept"), array("active"), array("rows"), int(entry["n_train"])
-    )
+    return Predictor(kernel, array("coef"), array("intercept"), array("active"), array("rows"), int(entry["n_train"]))
 
 
 class SavedColumns(Precomputed):

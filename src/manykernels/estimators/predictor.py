@@ -60,8 +60,10 @@ class Predictor:
     def decision_from_stack(self, stack: np.ndarray) -> np.ndarray:
         """Return the predictions for kernels given as an array (n_kernels, n_test, n_train)."""
         kernel = self.kernel
-        if kernel.cosine or kernel.means is not None or not all(
-            isinstance(entry.kernel, Precomputed) for entry in kernel.bound
+        if (
+            kernel.cosine
+            or kernel.means is not None
+            or not all(isinstance(entry.kernel, Precomputed) for entry in kernel.bound)
         ):
             raise ValueError(
                 "X is a stack of kernels: that needs precomputed kernels without centering or cosine "

@@ -85,7 +85,8 @@ def solve(
     objective = _objective(loss, y, C, beta, decision, b)
     converged = False
     n_iter = 0
-    for n_iter in range(1, max_iter + 1):
+    while n_iter < max_iter:
+        n_iter += 1
         target, target_b = _newton_point(K, y, C, loss, decision + b, intercept)
         target_decision = K @ target
         slopes = C * loss.derivative(y, decision + b)
@@ -107,9 +108,7 @@ def solve(
     return NewtonSolution(beta, decision, b, n_iter, converged)
 
 
-def _objective(
-    loss: _Smooth, y: np.ndarray, C: np.ndarray, beta: np.ndarray, decision: np.ndarray, b: float
-) -> float:
+def _objective(loss: _Smooth, y: np.ndarray, C: np.ndarray, beta: np.ndarray, decision: np.ndarray, b: float) -> float:
     return float(0.5 * (beta @ decision) + C @ loss.value(y, decision + b))
 
 

@@ -6,9 +6,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 
-def solve(
-    K: np.ndarray, Y: np.ndarray, C: np.ndarray, *, intercept: bool = True
-) -> tuple[np.ndarray, np.ndarray]:
+def solve(K: np.ndarray, Y: np.ndarray, C: np.ndarray, *, intercept: bool = True) -> tuple[np.ndarray, np.ndarray]:
     """Solve (K + diag(1 / C)) beta + b 1 = y, with 1'beta = 0 when there is an intercept.
 
     Parameters

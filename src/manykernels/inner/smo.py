@@ -24,6 +24,7 @@ gradient of all samples is rebuilt and checked before the solver returns.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numba import njit
@@ -336,9 +337,7 @@ def _solve(K, diagonal, g, beta, lower, upper, epsilon, tol, max_iter, intercept
         keep = _kept(g, beta, lower, upper, epsilon, intercept)
         if 2 * keep.size <= n and keep.size > 1:
             rough = max(tol, 0.1 * violation)
-            used = _solve_shrunk(
-                K, diagonal, g, beta, lower, upper, epsilon, rough, max_iter - done, intercept, keep
-            )
+            used = _solve_shrunk(K, diagonal, g, beta, lower, upper, epsilon, rough, max_iter - done, intercept, keep)
         else:
             burst = min(max(n // 2, 100), max_iter - done)
             used, _ = _run(K, diagonal, g, beta, lower, upper, epsilon, tol, burst, intercept)
@@ -423,8 +422,7 @@ def _product(K: np.ndarray, beta: np.ndarray) -> np.ndarray:
         _add_products(K, beta, out)
     else:
         cuts = np.linspace(0, beta.size, 2 + beta.size // 500).astype(int)
-        pieces = zip(cuts[:-1], cuts[1:], strict=True)
-        parallel(lambda cut: _row_products(K, beta, cut[0], cut[1], out), pieces)
+        parallel(lambda cut: _row_products(K, beta, cut[0], cut[1], out), pairwise(cuts))
     return out
 
 

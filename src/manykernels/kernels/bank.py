@@ -64,7 +64,7 @@ class KernelBank:
                 raise TypeError(f"kernels must hold Kernel objects, got {entry!r} at place {len(flat)}.")
         if not flat:
             raise ValueError("kernels is empty: at least one kernel is needed.")
-        self.kernels = flat
+        self.kernels: list[Kernel] = flat
 
     @classmethod
     def from_arrays(
@@ -111,6 +111,7 @@ class KernelBank:
         sample_weight: np.ndarray | None = None,
         memory_budget: int | float | str | None = None,
         storage: str = "auto",
+        precision: str = "single",
     ) -> BoundBank:
         """Bind the kernels to training data.
 
@@ -127,6 +128,8 @@ class KernelBank:
             Bytes that the kernels may take, such as 10**9 or "1GB".
         storage : {"auto", "packed", "factors", "recomputed"}
             "auto" chooses by the memory budget.
+        precision : {"single", "double"}
+            Of the kernel values that are held; sums are always in double precision.
 
         Returns
         -------
@@ -140,7 +143,7 @@ class KernelBank:
         normalization = learn_normalization(
             bound, make_groups(bound), X, kind=normalize, center=center, sample_weight=weight
         )
-        return BoundBank(bound, X, normalization, weight, budget_bytes(memory_budget), storage)
+        return BoundBank(bound, X, normalization, weight, budget_bytes(memory_budget), storage, precision)
 
     def _resolve(self, table: Any) -> list[BoundKernel]:
         names, found, bound = column_names(table), {}, []
@@ -200,6 +203,9 @@ class BoundBank:
     ----------
     names, groups : lists of str
     n_kernels, n_samples : int
+    precision : {"single", "double"}
+    unit_roundoff : float
+        Relative error of the kernel values that are held.
     """
 
     capabilities = frozenset({"combine", "quad_forms", "matvecs", "cross", "rows", "diagonal"})
@@ -212,13 +218,23 @@ class BoundBank:
         sample_weight: np.ndarray,
         budget: int,
         storage: str,
+        precision: str,
     ) -> None:
+        if precision not in ("single", "double"):
+            raise ValueError(f"precision must be 'single' or 'double', got {precision!r}.")
         if storage not in STORAGES:
             raise ValueError(f"storage must be one of {STORAGES}, got {storage!r}.")
-        self.bound, self.X, self.normalization, self.sample_weight = list(bound), X, normalization, sample_weight
+        self.bound, self.X, self.normalization, self.sample_weight = (
+            list(bound),
+            X,
+            normalization,
+            sample_weight,
+        )
         self.names = [entry.name for entry in bound]
         self.groups = [entry.group for entry in bound]
         self.n_kernels, self.n_samples = len(bound), X.shape[0]
+        self.precision = precision
+        self._dtype = np.float32 if precision == "single" else np.float64
         self.storages: list[Storage] = []
         self._store(budget, storage)
 
@@ -227,11 +243,11 @@ class BoundBank:
         rest = np.arange(self.n_kernels)
         if storage in ("auto", "factors"):
             rest, budget = self._store_factors(budget, max_rank=_SMALL_RANK if storage == "auto" else None)
-        each = 4 * triangle_size(self.n_samples)
+        each = np.dtype(self._dtype).itemsize * triangle_size(self.n_samples)
         fit = {"auto": max(budget, 0) // each, "packed": rest.size, "factors": rest.size}.get(storage, 0)
         for kind, indices in ((PackedStorage, rest[:fit]), (RecomputedStorage, rest[fit:])):
             if indices.size:
-                self.storages.append(kind(self.bound, indices, self.X, self.normalization))
+                self.storages.append(kind(self.bound, indices, self.X, self.normalization, self._dtype))
 
     def _store_factors(self, budget: int, max_rank: int | None) -> tuple[np.ndarray, int]:
         limit = self.n_samples // 4 if max_rank is None else min(max_rank, self.n_samples // 4)
@@ -248,6 +264,10 @@ class BoundBank:
         if chosen:
             self.storages.append(FactorStorage(np.array(chosen), factors))
         return np.setdiff1d(np.arange(self.n_kernels), chosen), budget
+
+    @property
+    def unit_roundoff(self) -> float:
+        return float(np.finfo(self._dtype).eps) / 2
 
     def describe_storage(self) -> str:
         """Return words for how the kernels are held.
@@ -291,9 +311,7 @@ class BoundBank:
         """Return K_k beta for the kernels of the subset (default: all), shape (len(subset), n)."""
         return self._gather(subset, lambda storage, local: storage.matvecs(beta, local), (self.n_samples,))
 
-    def rows(
-        self, indices: Sequence[int] | np.ndarray, subset: Sequence[int] | np.ndarray | None = None
-    ) -> np.ndarray:
+    def rows(self, indices: Sequence[int] | np.ndarray, subset: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
         """Return the given rows of the kernels of the subset, shape (len(subset), len(indices), n)."""
         rows = np.asarray(indices, dtype=np.int64)
         return self._gather(subset, lambda storage, local: storage.rows(rows, local), (rows.size, self.n_samples))

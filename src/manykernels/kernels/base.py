@@ -75,7 +75,9 @@ class Kernel(ABC):
 
     def parameters(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
-        return {name: getattr(self, name) for name in inspect.signature(type(self).__init__).parameters if name != "self"}
+        return {
+            name: getattr(self, name) for name in inspect.signature(type(self).__init__).parameters if name != "self"
+        }
 
     @property
     def title(self) -> str:
@@ -176,7 +178,12 @@ class Polynomial(ElementwiseKernel):
     base = "inner"
 
     def __init__(
-        self, degree: int, coef0: float = 1.0, columns: Any = None, group: str | None = None, label: str | None = None
+        self,
+        degree: int,
+        coef0: float = 1.0,
+        columns: Any = None,
+        group: str | None = None,
+        label: str | None = None,
     ) -> None:
         if int(degree) != degree or degree < 1:
             raise ValueError(f"degree must be a whole number of at least 1, got {degree!r}.")

@@ -48,17 +48,19 @@ class KernelGroup:
             else:
                 yield g, np.array(kernel.compute(V, W), dtype=np.float64)
 
-    def segments(self, V: Any, start: int, stop: int, wanted: Iterable[int]) -> Iterator[tuple[int, np.ndarray]]:
+    def segments(
+        self, V: Any, start: int, stop: int, wanted: Iterable[int], dtype: type = np.float32
+    ) -> Iterator[tuple[int, np.ndarray]]:
         """Yield (place in the group, packed rows start:stop of the kernel matrix of V) for the wanted kernels.
 
-        Distances are rounded to float32, which moves no Gaussian kernel value by more than
+        With float32, distances are rounded, which moves no Gaussian kernel value by more than
         3e-8; inner products stay in float64, since powers of them may be large.
         """
         size = row_offset(stop, V.shape[0]) - row_offset(start, V.shape[0])
         rows, columns = V[start:stop], V[start:]
-        shared = None
+        shared: np.ndarray | None = None
         if self.base is not None:
-            shared = np.empty(size, np.float32 if self.base == "distance" else np.float64)
+            shared = np.empty(size, dtype if self.base == "distance" else np.float64)
             pack_rows(base_matrix(self.base, rows, columns), shared)
         for g in wanted:
             kernel = self.kernels[g]

@@ -58,7 +58,7 @@ class LearnedKernel:
         centered = normalization.means is not None and normalization.totals is not None
         rows = np.arange(X.shape[0]) if keep is None or centered else keep
         return cls(
-            bound=tuple(bound[k] for k in active),
+            bound=tuple(bound[int(k)] for k in active),
             coefficients=weights[active] * normalization.scale[active],
             cosine=normalization.inverse_norms is not None,
             X=X[rows],
@@ -100,10 +100,9 @@ class LearnedKernel:
         out = np.zeros((X.shape[0], Z.shape[0]))
         left_means = self._means_of(X) if right_means is not None else None
         for k, block in self._blocks(X, Z):
+            out += self.coefficients[k] * block
             if left_means is not None and right_means is not None and self.totals is not None:
-                block += self.totals[k] - left_means[k][:, None] - right_means[k][None, :]
-            block *= self.coefficients[k]
-            out += block
+                out += self.coefficients[k] * (self.totals[k] - left_means[k][:, None] - right_means[k][None, :])
         return out
 
     def _means_of(self, X: Any) -> np.ndarray:

@@ -117,7 +117,7 @@ def learn_normalization(
                 inverse_norms[k] = _inverse_root(diagonal)
                 diagonal = diagonal * inverse_norms[k] ** 2
             raw_level[k] = share @ diagonal
-            if means is not None and totals is not None :
+            if means is not None and totals is not None:
                 means[k] = group_means[g]
                 totals[k] = share @ means[k]
                 diagonal = diagonal - 2 * means[k] + totals[k]
@@ -152,13 +152,13 @@ def _checked_diagonal(diagonal: np.ndarray, name: str) -> np.ndarray:
         raise ValueError(f"The kernel {name!r} overflows on this data: scale the features, e.g. by StandardScaler.")
     if diagonal.min() < 0:
         raise ValueError(
-            f"The kernel {name!r} is not positive semidefinite: it has the negative diagonal entry {diagonal.min():.3g}."
+            f"The kernel {name!r} is not positive semidefinite: its diagonal has the entry {diagonal.min():.3g}."
         )
     return diagonal
 
 
 def _warn_of_zero_kernels(bound: Sequence[BoundKernel], scale: np.ndarray) -> None:
-    zero = [bound[k].name for k in np.flatnonzero(scale == 0.0)]
+    zero = [bound[int(k)].name for k in np.flatnonzero(scale == 0.0)]
     if not zero:
         return
     if len(zero) == len(bound):

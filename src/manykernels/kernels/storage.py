@@ -1,6 +1,6 @@
-"""Three ways to hold the kernels of a bank; all give the same numbers up to float32 rounding.
+"""Three ways to hold the kernels of a bank; all give the same numbers up to rounding.
 
-    packed      upper triangles in float32: one pass reads the memory once
+    packed      upper triangles in float32 (or float64): one pass reads the memory once
     factors     K = F F' with few columns: next to no memory
     recomputed  nothing is held: each pass computes the kernels in blocks again
 
@@ -10,7 +10,7 @@ counts within the storage.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -60,14 +60,19 @@ class Storage(Protocol):
 
 
 class PackedStorage:
-    """Upper triangles in float32."""
+    """Upper triangles."""
 
     def __init__(
-        self, bound: Sequence[BoundKernel], indices: np.ndarray, X: Any, normalization: Normalization
+        self,
+        bound: Sequence[BoundKernel],
+        indices: np.ndarray,
+        X: Any,
+        normalization: Normalization,
+        dtype: type,
     ) -> None:
         self.indices, self.n = indices, X.shape[0]
-        self.stack = np.empty((indices.size, triangle_size(self.n)), np.float32)
-        source = RecomputedStorage(bound, indices, X, normalization)
+        self.stack: np.ndarray = np.empty((indices.size, triangle_size(self.n)), dtype)
+        source = RecomputedStorage(bound, indices, X, normalization, dtype)
 
         def fill(block: tuple[int, int]) -> None:
             first, last = row_offset(block[0], self.n), row_offset(block[1], self.n)
@@ -129,9 +134,7 @@ class FactorStorage:
         return np.array([self._factor(k) @ (beta @ self._factor(k)) for k in local]).reshape(local.size, -1)
 
     def rows(self, rows: np.ndarray, local: np.ndarray) -> np.ndarray:
-        return np.array([self._factor(k)[rows] @ self._factor(k).T for k in local]).reshape(
-            local.size, rows.size, -1
-        )
+        return np.array([self._factor(k)[rows] @ self._factor(k).T for k in local]).reshape(local.size, rows.size, -1)
 
     def _factor(self, k: int) -> np.ndarray:
         return self.columns[:, self.owner == k]
@@ -141,9 +144,15 @@ class RecomputedStorage:
     """Kernels computed in blocks, anew in each pass."""
 
     def __init__(
-        self, bound: Sequence[BoundKernel], indices: np.ndarray, X: Any, normalization: Normalization
+        self,
+        bound: Sequence[BoundKernel],
+        indices: np.ndarray,
+        X: Any,
+        normalization: Normalization,
+        dtype: type,
     ) -> None:
         self.indices, self.n = indices, X.shape[0]
+        self._dtype = dtype
         self._normalization = normalization
         self._groups = make_groups(bound, indices)
         self._views = [group.view(X) for group in self._groups]
@@ -153,17 +162,19 @@ class RecomputedStorage:
     def describe(self) -> str:
         return f"{self.indices.size} recomputed in each pass"
 
-    def segments(self, start: int, stop: int, wanted: np.ndarray, samples: np.ndarray | None = None):
+    def segments(
+        self, start: int, stop: int, wanted: np.ndarray, samples: np.ndarray | None = None
+    ) -> Iterator[tuple[int, np.ndarray]]:
         """Yield (local kernel, normalized packed rows start:stop); only wanted kernels, only the given samples."""
         for group, view, places in zip(self._groups, self._views, self._locals, strict=True):
             inside = np.flatnonzero(wanted[places])
             if inside.size == 0:
                 continue
-            view = view if samples is None else view[samples]  # noqa: PLW2901
-            for g, segment in group.segments(view, start, stop, inside):
+            rows = view if samples is None else view[samples]
+            for g, segment in group.segments(rows, start, stop, inside, self._dtype):
                 self._normalization.apply_segment(int(group.indices[g]), segment, start, stop, samples)
                 # Rounded as if it had been stored, so that the choice of storage changes nothing.
-                yield int(places[g]), segment.astype(np.float32, copy=False)
+                yield int(places[g]), segment.astype(self._dtype, copy=False)
 
     def adder(self, weights: np.ndarray) -> Adder:
         def add(start: int, stop: int, segment: np.ndarray) -> None:
@@ -209,4 +220,4 @@ class RecomputedStorage:
         for group, view, places in zip(self._groups, self._views, self._locals, strict=True):
             for g, block in group.blocks(view[rows], view, np.flatnonzero(wanted[places])):
                 out[places[g]] = self._normalization.apply_rows(int(group.indices[g]), block, rows)
-        return out[local].astype(np.float32).astype(np.float64)
+        return out[local].astype(self._dtype).astype(np.float64)

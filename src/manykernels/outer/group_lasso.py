@@ -34,7 +34,9 @@ _FIRST_GAP = 0.1
 _MANY_SAMPLES = 1000
 
 
-def group_lasso(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000) -> Result:
+def group_lasso(
+    problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: np.ndarray | None = None
+) -> Result:
     """Run the alternation.
 
     Parameters
@@ -44,6 +46,8 @@ def group_lasso(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000) ->
         Relative duality gap to reach.
     max_iter : int
         Most iterations; each makes one combining pass, one inner solve and one pass of quadratic forms.
+    start : ndarray of shape (n_kernels,), optional
+        Weights to start from; a zero stays zero. Default: equal weights.
 
     Returns
     -------
@@ -64,12 +68,12 @@ def group_lasso(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000) ->
     True
     """
     with one_blas_thread(problem.bank.n_samples < _MANY_SAMPLES):
-        return _run(problem, tol, max_iter)
+        return _run(problem, tol, max_iter, start)
 
 
-def _run(problem: Problem, tol: float, max_iter: int) -> Result:
+def _run(problem: Problem, tol: float, max_iter: int, start: np.ndarray | None) -> Result:
     state = _State(problem, tol)
-    weights = problem.norm.initial_weights(problem.bank.n_kernels)
+    weights = problem.norm.initial_weights(problem.bank.n_kernels) if start is None else start
     try:
         for _ in range(max_iter):
             norms = state.evaluate(weights)
@@ -166,5 +170,6 @@ class _State:
             converged=certificate.gap <= self.tol,
             n_iter=len(self.trace),
             n_inner_solves=self.n_inner_solves,
+            rounding=self.problem.rounding(self.K, machine) / max(abs(certificate.primal), 1e-300),
             trace=self.trace,
         )

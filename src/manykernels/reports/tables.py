@@ -41,9 +41,7 @@ def kernels_table(names: Sequence[str], weights: ArrayLike, top: int = 15) -> Ta
     """
     values = np.asarray(weights, dtype=np.float64)
     if values.shape != (len(names),):
-        raise ValueError(
-            f"weights must have the shape ({len(names)},), one for each name; it has {values.shape}."
-        )
+        raise ValueError(f"weights must have the shape ({len(names)},), one for each name; it has {values.shape}.")
     active = int(np.count_nonzero(values > 0))
     # A stable sort keeps the order of the bank among equal weights, so the table is reproducible.
     order = np.argsort(-values, kind="stable")[: min(top, active)]
@@ -55,7 +53,7 @@ def kernels_table(names: Sequence[str], weights: ArrayLike, top: int = 15) -> Ta
     for index in order:
         weight = float(values[index])
         bar = Text(_bar(weight / largest), style="cyan")
-        table.add_row(Text(str(names[index])), Text(f"{weight:.4f}"), bar)
+        table.add_row(Text(str(names[index])), Text(_figure(weight)), bar)
     return table
 
 
@@ -98,9 +96,7 @@ def certificate_table(
     >>> table.row_count
     6
     """
-    verdict = (
-        Text("yes", style="green") if converged else Text("no: the gap is above the tolerance", style="red")
-    )
+    verdict = Text("yes", style="green") if converged else Text("no: the gap is above the tolerance", style="red")
     rows = [
         ("primal objective", Text(f"{objective:.8g}")),
         ("dual objective", Text(f"{dual_objective:.8g}")),
@@ -120,9 +116,7 @@ def certificate_table(
     return table
 
 
-def scores_table(
-    rows: Sequence[tuple[str, float, str]], *, title: str = "Scores", metric: str = "score"
-) -> Table:
+def scores_table(rows: Sequence[tuple[str, float, str]], *, title: str = "Scores", metric: str = "score") -> Table:
     """Show scores of several predictors side by side.
 
     Parameters
@@ -172,6 +166,11 @@ def _caption(weights: np.ndarray, shown: np.ndarray, active: int) -> str:
     if zero:
         parts.append(f"{zero} {'is' if zero == 1 else 'are'} exactly 0")
     return "; ".join(parts) + "."
+
+
+def _figure(weight: float) -> str:
+    # Four decimals line up, but a small weight is not zero and must not read as zero.
+    return f"{weight:.4f}" if weight >= 1e-3 else f"{weight:.1e}"
 
 
 def _bar(share: float) -> str:
