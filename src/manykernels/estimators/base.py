@@ -26,6 +26,8 @@ from manykernels.problem import Norm, Problem
 # Rounded kernel values may move the objective by this part of tol; a tighter tol starts in double precision.
 _ROUNDING_SHARE = 0.1
 _DOUBLE_BELOW = 1e-5
+# Part of the memory budget that blocks in flight and the allocator take.
+_HEADROOM = 0.15
 SOLVERS = {"auto": group_lasso, "group_lasso": group_lasso}
 
 
@@ -106,7 +108,7 @@ class BaseMKL(BaseEstimator):
                 f"memory_budget is {human_bytes(budget)}, but the combined kernel of {n} samples and its solver "
                 f"need {human_bytes(workspace)}."
             )
-        return budget - workspace
+        return int((1 - _HEADROOM) * budget) - workspace
 
     def _solve(self, problems: list[Problem]) -> list[Result]:
         solve = SOLVERS[self.solver]
