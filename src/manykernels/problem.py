@@ -34,7 +34,11 @@ class FiniteBank(Protocol):
     @property
     def unit_roundoff(self) -> float: ...
     def combine(self, weights: np.ndarray, out: np.ndarray | None = None) -> np.ndarray: ...
-    def quad_forms(self, beta: np.ndarray) -> np.ndarray: ...
+    def quad_forms(self, beta: np.ndarray, subset: np.ndarray | None = None) -> np.ndarray: ...
+    def inner_products(self, M: np.ndarray, subset: np.ndarray | None = None) -> np.ndarray: ...
+    def matvecs(self, beta: np.ndarray, subset: np.ndarray | None = None) -> np.ndarray: ...
+    def diagonal(self, subset: np.ndarray | None = None) -> np.ndarray: ...
+    def subset(self, indices: np.ndarray) -> FiniteBank: ...
 
 
 class Norm(Protocol):
@@ -46,6 +50,7 @@ class Norm(Protocol):
     def dual_square(self, quad_forms: np.ndarray) -> float: ...
     def weights(self, norms: np.ndarray) -> np.ndarray: ...
     def initial_weights(self, n_kernels: int) -> np.ndarray: ...
+    def scaled(self, weights: np.ndarray) -> np.ndarray: ...
 
 
 @dataclass(frozen=True)
@@ -92,9 +97,9 @@ class Problem:
         """Return the machine of every task for the fixed kernel K, warm-started."""
         if isinstance(self.loss, Squared) and np.all(self.C[0] == self.C):
             beta, _ = ridge.solve(K, self.y, self.C[0], intercept=self.fit_intercept)
-            return self._machines(beta, beta @ K)
+            return self.machine(beta, beta @ K)
         solutions = [self._solve_task(K, t, start, tol) for t in range(self.y.shape[0])]
-        return self._machines(np.array([s[0] for s in solutions]), np.array([s[1] for s in solutions]))
+        return self.machine(np.array([s[0] for s in solutions]), np.array([s[1] for s in solutions]))
 
     def _solve_task(self, K: np.ndarray, t: int, start: Machine | None, tol: float) -> tuple[np.ndarray, np.ndarray]:
         """Return a dual feasible beta and K beta for one task."""
@@ -111,26 +116,27 @@ class Problem:
             from_point = None if start is None else (start.beta[t], start.intercept[t])
             # A Newton step squares the error, so the last one is nearly free: ask for more than is needed.
             solution = newton.solve(K, y, C, self.loss, start=from_point, intercept=self.fit_intercept, tol=1e-2 * tol)
-            beta = self._feasible(solution.beta, t)
+            beta = self.feasible(solution.beta, t)
             return beta, solution.decision if np.array_equal(beta, solution.beta) else K @ beta
         raise TypeError(f"There is no inner solver for the loss {self.loss!r}.")
 
-    def _feasible(self, beta: np.ndarray, t: int) -> np.ndarray:
+    def feasible(self, beta: np.ndarray, t: int) -> np.ndarray:
         """Return the nearest beta in the domain of the dual: the box, and 1' beta = 0 with an intercept."""
         lower, upper = self.loss.domain(self.y[t], self.C[t])
         inside = np.clip(beta, lower, upper)
         return smo.balanced(inside, lower, upper) if self.fit_intercept else inside
 
-    def _machines(self, beta: np.ndarray, decision: np.ndarray) -> Machine:
+    def machine(self, beta: np.ndarray, decision: np.ndarray) -> Machine:
+        """Return the machine with these coefficients, K beta and the intercepts that are best for them."""
         intercept = np.zeros(beta.shape[0])
         if self.fit_intercept:
             for t in range(beta.shape[0]):
                 intercept[t] = self.loss.best_intercept(self.y[t], decision[t], self.C[t])
         return Machine(beta, decision, intercept)
 
-    def quad_forms(self, machine: Machine) -> np.ndarray:
-        """Return q_k summed over the tasks, shape (n_kernels,)."""
-        return self.bank.quad_forms(machine.beta).sum(axis=0)
+    def quad_forms(self, machine: Machine, subset: np.ndarray | None = None) -> np.ndarray:
+        """Return q_k summed over the tasks, for the kernels of the subset (default: all)."""
+        return self.bank.quad_forms(machine.beta, subset).sum(axis=0)
 
     def certificate(self, weights: np.ndarray, machine: Machine, quad_forms: np.ndarray) -> Certificate:
         """Return the primal and the dual value at the machine with these weights."""

@@ -1,5 +1,6 @@
 """What every bank keeps: each storage gives the numbers of a naive dense computation, up to rounding."""
 
+import sys
 from functools import cache
 
 import numpy as np
@@ -9,10 +10,6 @@ from scipy.spatial.distance import cdist
 from tests.kernels import naive
 
 from manykernels.kernels import Dirichlet, Gaussian, Kernel, KernelBank, Linear, Polynomial, Precomputed
-from manykernels.kernels import bank as bank_module
-from manykernels.kernels import learned as learned_module
-from manykernels.kernels import normalize as normalize_module
-from manykernels.kernels import storage as storage_module
 
 STORAGES = ["auto", "packed", "factors", "recomputed"]
 NORMALIZATIONS = ["mean_diag", "trace", "cosine", None]
@@ -112,6 +109,9 @@ def assert_close(found, expected, precision, size=None):
         assert error <= TOLERANCE[precision] * scale, f"kernel {k}: off by {error:.2e} beside {scale:.2e}"
 
 
+SUBSETS = (None, [M - 1, 0, 3], [4], np.arange(M)[::-1])
+
+
 def normalized_banks(storage, center, precision):
     """(bank, naive stack) for each normalization."""
     for normalize in NORMALIZATIONS:
@@ -149,9 +149,9 @@ def test_quad_forms(storage, center, precision):
         assert_close(found.T, np.einsum("ti,kij,tj->kt", beta, stack, beta), precision, size)
         assert_close(bank.quad_forms(beta[1])[:, None], found[1][:, None], "double", size)
         assert np.all(bank.quad_forms(np.zeros(N_TRAIN)) == 0.0)
-
-
-SUBSETS = (None, [M - 1, 0, 3], [4], np.arange(M)[::-1])
+        for subset in SUBSETS[1:]:
+            assert_close(bank.quad_forms(beta, subset).T, found[:, subset].T, "double", size[subset])
+            assert bank.quad_forms(beta[0], subset).shape == (len(subset),)
 
 
 @every_setting
@@ -161,6 +161,35 @@ def test_matvecs(storage, center, precision):
             for subset in SUBSETS:
                 chosen = stack if subset is None else stack[subset]
                 assert_close(bank.matvecs(beta, subset), chosen @ beta, precision, np.abs(chosen) @ np.abs(beta))
+
+
+@every_setting
+def test_inner_products(storage, center, precision):
+    """<K_k, M> for a full symmetric M, for one of rank one, and for one that vanishes on most samples."""
+    beta = some_beta()
+    for bank, stack in normalized_banks(storage, center, precision):
+        for M_ in (beta.T @ beta, np.outer(beta[1], beta[1]), np.outer(beta[2], beta[2]), np.zeros((N_TRAIN, N_TRAIN))):
+            for subset in SUBSETS:
+                chosen = stack if subset is None else stack[subset]
+                expected, size = np.tensordot(chosen, M_), np.tensordot(np.abs(chosen), np.abs(M_))
+                assert_close(bank.inner_products(M_, subset)[:, None], expected[:, None], precision, size[:, None])
+
+
+@every_setting
+def test_a_subset_is_a_bank(storage, center, precision):
+    """A few kernels, in another order, as a bank of their own."""
+    chosen = np.array([M - 1, 0, 4, 3, 1])
+    weights, beta = np.array([0.3, 0.0, 0.5, 0.1, 0.1]), some_beta(1)[0]
+    for bank, stack in normalized_banks(storage, center, precision):
+        part, few = bank.subset(chosen), stack[chosen]
+        assert part.names == [bank.names[k] for k in chosen]
+        assert part.n_kernels == len(chosen)
+        size = np.tensordot(weights, np.abs(few), axes=1)
+        assert_close([part.combine(weights)], [np.tensordot(weights, few, axes=1)], precision, [size])
+        assert_close(part.matvecs(beta), few @ beta, precision, np.abs(few) @ np.abs(beta))
+        forms = np.abs(beta) @ np.abs(few) @ np.abs(beta)
+        assert_close(part.quad_forms(beta)[:, None], (beta @ few @ beta)[:, None], precision, forms[:, None])
+        assert_close(part.diagonal(), np.einsum("kii->ki", few), precision, few)
 
 
 @every_setting
@@ -224,10 +253,11 @@ def test_sample_weights_count_like_copies(storage, center):
 @pytest.fixture
 def tiny_blocks(monkeypatch):
     """Passes cut into blocks of one or two rows."""
-    for module in (storage_module, bank_module):
-        monkeypatch.setattr(module, "BLOCK_ENTRIES", 1)
-    for module in (normalize_module, learned_module):
-        monkeypatch.setattr(module, "_BLOCK_ENTRIES", 1)
+    for name, module in list(sys.modules.items()):
+        if name.startswith("manykernels."):
+            for constant in ("BLOCK_ENTRIES", "_BLOCK_ENTRIES"):
+                if hasattr(module, constant):
+                    monkeypatch.setattr(module, constant, 1)
 
 
 @every_storage

@@ -180,5 +180,24 @@ def test_minus_the_slope_is_dual_feasible_and_attains_the_conjugate(loss):
 
 
 @every_loss
+def test_the_dual_in_parts(loss):
+    """beta = sum sign * x over the parts; slope and curvature of the conjugate in each part, by differences."""
+    y, _, C = some_samples(loss, 30, seed=4)
+    h = 1e-6
+    parts = loss.dual_parts(y, C)
+    for sign, lower, upper in parts:
+        low, high = np.maximum(lower, -2 * C), np.minimum(upper, 2 * C)
+        x = low + (high - low) * np.random.default_rng(5).uniform(0.2, 0.8, 30)
+        above, below = (loss.conjugate(y, sign * (x + step), C) for step in (h, -h))
+        np.testing.assert_allclose(loss.dual_slope(sign, y, x, C), (above - below) / (2 * h), rtol=1e-5, atol=1e-6)
+        bend = (loss.dual_slope(sign, y, x + h, C) - loss.dual_slope(sign, y, x - h, C)) / (2 * h)
+        np.testing.assert_allclose(loss.dual_curvature(y, x, C), bend, rtol=1e-5, atol=1e-6)
+    lowest = sum(np.minimum(sign * lower, sign * upper) for sign, lower, upper in parts)
+    highest = sum(np.maximum(sign * lower, sign * upper) for sign, lower, upper in parts)
+    for end, expected in zip((lowest, highest), loss.domain(y, C), strict=True):
+        np.testing.assert_allclose(end, expected)
+
+
+@every_loss
 def test_repr_names_the_loss(loss):
     assert type(loss).__name__ in repr(loss)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
+
+import numpy as np
 
 _UNITS = {
     "": 1,
@@ -20,7 +23,7 @@ _DEFAULT_SHARE = 0.5
 _FALLBACK = 2 * 10**9
 
 
-def budget_bytes(memory_budget: int | float | str | None) -> int:
+def budget_bytes(memory_budget: object) -> int:
     """Return a budget in bytes from a number of bytes, a text such as "1GB", or None (half of what is free).
 
     Examples
@@ -31,14 +34,16 @@ def budget_bytes(memory_budget: int | float | str | None) -> int:
     """
     if memory_budget is None:
         return int(_DEFAULT_SHARE * available_bytes())
+    count = math.nan
     if isinstance(memory_budget, str):
-        match = re.fullmatch(r"\s*([0-9.]+)\s*([kmgt]?i?)b?\s*", memory_budget.lower())
-        if match is None or match[1].count(".") > 1 or match[2] == "i":
-            raise ValueError(f"memory_budget must look like '2GB' or be a number of bytes, got {memory_budget!r}.")
-        return int(float(match[1]) * _UNITS[match[2]])
-    if isinstance(memory_budget, bool) or not memory_budget > 0:
-        raise ValueError(f"memory_budget must be a positive number of bytes, got {memory_budget!r}.")
-    return int(memory_budget)
+        match = re.fullmatch(r"\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*(|[kmgt]i?)b?\s*", memory_budget.lower())
+        if match is not None:
+            count = float(match[1]) * _UNITS[match[2]]
+    elif isinstance(memory_budget, (int, float, np.number)) and not isinstance(memory_budget, bool):
+        count = float(memory_budget)
+    if not 1 <= count < math.inf:
+        raise ValueError(f"memory_budget must be a positive number of bytes or look like '2GB', got {memory_budget!r}.")
+    return int(count)
 
 
 def available_bytes() -> int:

@@ -9,6 +9,7 @@ are accumulated in float64.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -108,26 +109,32 @@ def add_weighted(stack: np.ndarray, weights: np.ndarray, first: int, out: np.nda
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def segment_quad_forms(stack: np.ndarray, beta: np.ndarray, first: int, start: int, stop: int, out: np.ndarray) -> None:
-    """Add the part of beta' K_k beta that lies in rows start:stop to ``out[k]``.
+def segment_quad_forms(
+    stack: np.ndarray, chosen: np.ndarray, beta: np.ndarray, start: int, stop: int, out: np.ndarray
+) -> None:
+    """Add the part of beta' K beta that lies in rows start:stop to ``out[c]`` for kernel ``chosen[c]`` of the stack.
 
-    ``stack[k, first:]`` holds these rows of kernel k. A row whose beta is 0
-    is skipped: the support vectors alone are read.
+    The stack holds these rows only. A row whose beta is 0 is skipped: the
+    support vectors alone are read. Four kernels are read side by side.
     """
     n = beta.shape[0]
-    m = stack.shape[0]
-    paired = m - m % 4
-    for k in range(0, paired, 4):
+    paired = chosen.size - chosen.size % 4
+    for c in range(0, paired, 4):
+        k0, k1, k2, k3 = chosen[c], chosen[c + 1], chosen[c + 2], chosen[c + 3]
         q0 = q1 = q2 = q3 = 0.0
-        position = first
+        position = 0
         for i in range(start, stop):
             end = position + n - i
             bi = beta[i]
             if bi != 0.0:
                 # Slices, not offsets: a loop over non-negative indices is one the compiler vectorizes.
                 b = beta[i:]
-                r0, r1 = stack[k, position:end], stack[k + 1, position:end]
-                r2, r3 = stack[k + 2, position:end], stack[k + 3, position:end]
+                r0, r1, r2, r3 = (
+                    stack[k0, position:end],
+                    stack[k1, position:end],
+                    stack[k2, position:end],
+                    stack[k3, position:end],
+                )
                 s0 = s1 = s2 = s3 = 0.0
                 for j in range(n - i):
                     s0 += r0[j] * b[j]
@@ -140,25 +147,36 @@ def segment_quad_forms(stack: np.ndarray, beta: np.ndarray, first: int, start: i
                 q2 += bi * (s2 - half * r2[0])
                 q3 += bi * (s3 - half * r3[0])
             position = end
-        out[k] += 2.0 * q0
-        out[k + 1] += 2.0 * q1
-        out[k + 2] += 2.0 * q2
-        out[k + 3] += 2.0 * q3
-    for k in range(paired, m):
+        out[c] += 2.0 * q0
+        out[c + 1] += 2.0 * q1
+        out[c + 2] += 2.0 * q2
+        out[c + 3] += 2.0 * q3
+    for c in range(paired, chosen.size):
         total = 0.0
-        position = first
+        position = 0
         for i in range(start, stop):
             end = position + n - i
             bi = beta[i]
             if bi != 0.0:
                 b = beta[i:]
-                row = stack[k, position:end]
+                row = stack[chosen[c], position:end]
                 s = 0.0
                 for j in range(n - i):
                     s += row[j] * b[j]
                 total += bi * (s - 0.5 * bi * row[0])
             position = end
-        out[k] += 2.0 * total
+        out[c] += 2.0 * total
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def stack_dots(stack: np.ndarray, chosen: np.ndarray, vector: np.ndarray, out: np.ndarray) -> None:
+    """Write the dot product of row ``chosen[c]`` of the stack with the vector to ``out[c]``."""
+    for c in range(chosen.size):
+        row = stack[chosen[c]]
+        total = 0.0
+        for t in range(vector.size):
+            total += row[t] * vector[t]
+        out[c] = total
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
@@ -181,6 +199,15 @@ def segment_matvec(segment: np.ndarray, beta: np.ndarray, start: int, stop: int,
 
 
 @njit(cache=True, nogil=True)
+def packed_matvecs(
+    stack: np.ndarray, kernels: np.ndarray, beta: np.ndarray, places: np.ndarray, out: np.ndarray
+) -> None:
+    """Add K beta of the packed kernel ``kernels[s]`` to ``out[places[s]]`` for every s."""
+    for s in range(kernels.size):
+        segment_matvec(stack[kernels[s]], beta, 0, beta.size, out[places[s]])
+
+
+@njit(cache=True, nogil=True)
 def unpack_rows(stack: np.ndarray, kernels: np.ndarray, rows: np.ndarray, n: int, out: np.ndarray) -> None:
     """Write row ``rows[r]`` of kernel ``kernels[s]`` to ``out[s, r]``."""
     for s in range(kernels.size):
@@ -194,17 +221,28 @@ def unpack_rows(stack: np.ndarray, kernels: np.ndarray, rows: np.ndarray, n: int
                 out[s, r, j] = triangle[first + j - i]
 
 
-def quad_forms(stack: np.ndarray, beta: np.ndarray) -> np.ndarray:
-    """Return beta' K_k beta for every packed kernel of the stack.
+def _over_kernels(run: Callable[[np.ndarray, np.ndarray], None], chosen: np.ndarray) -> np.ndarray:
+    """Run ``run(part of chosen, part of the result)`` on every core; the parts are multiples of four kernels."""
+    out = np.zeros(chosen.size)
+    pieces = max(1, min(4 * n_threads(), chosen.size // 4))
+    cuts = np.linspace(0, chosen.size // 4, pieces + 1).astype(int) * 4
+    cuts[-1] = chosen.size
+    parallel(lambda cut: run(chosen[cut[0] : cut[1]], out[cut[0] : cut[1]]), pairwise(cuts))
+    return out
+
+
+def quad_forms(stack: np.ndarray, beta: np.ndarray, chosen: np.ndarray | None = None) -> np.ndarray:
+    """Return beta' K beta for the chosen packed kernels of the stack.
 
     Parameters
     ----------
     stack : ndarray of shape (n_kernels, n * (n + 1) / 2), float32 or float64
     beta : ndarray of shape (n,)
+    chosen : ndarray of int, default all
 
     Returns
     -------
-    ndarray of shape (n_kernels,)
+    ndarray of shape (len(chosen),)
 
     Examples
     --------
@@ -214,14 +252,15 @@ def quad_forms(stack: np.ndarray, beta: np.ndarray) -> np.ndarray:
     array([3.])
     """
     n = beta.shape[0]
-    out = np.zeros(stack.shape[0])
-    # Four kernels are read side by side, so the cuts lie at multiples of four.
-    pieces = max(1, min(4 * n_threads(), stack.shape[0] // 4))
-    cuts = np.linspace(0, stack.shape[0] // 4, pieces + 1).astype(int) * 4
-    cuts[-1] = stack.shape[0]
+    chosen = np.arange(stack.shape[0]) if chosen is None else chosen
+    return _over_kernels(lambda part, out: segment_quad_forms(stack, part, beta, 0, n, out), chosen)
 
-    def piece(cut: tuple[int, int]) -> None:
-        segment_quad_forms(stack[cut[0] : cut[1]], beta, 0, 0, n, out[cut[0] : cut[1]])
 
-    parallel(piece, pairwise(cuts))
-    return out
+def inner_products(stack: np.ndarray, M: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """Return the Frobenius inner products of the chosen packed kernels with the symmetric matrix M."""
+    vector = np.empty(stack.shape[1])
+    pack_rows(M, vector)
+    diagonal = np.cumsum(np.concatenate([[0], np.arange(M.shape[0], 1, -1)]))
+    vector *= 2.0
+    vector[diagonal] *= 0.5
+    return _over_kernels(lambda part, out: stack_dots(stack, part, vector, out), chosen)

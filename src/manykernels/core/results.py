@@ -45,6 +45,10 @@ class Certificate:
         scale = max(abs(self.primal), abs(self.dual))
         return (self.primal - self.dual) / scale if scale > 0 else 0.0
 
+    def within(self, tol: float) -> bool:
+        """Return whether the gap is at most ``tol``; one that is clearly negative is no certificate but rounding."""
+        return -tol <= self.gap <= tol
+
 
 @dataclass(frozen=True)
 class Step:
@@ -64,8 +68,9 @@ class Result:
 
     ``weights`` (n_kernels,), ``machine`` (the predictor with these weights),
     ``certificate``, whether the gap fell below the tolerance, the number of
-    outer iterations and of inner solves, the trace, and how far the rounding
-    of stored kernel values may move the objective, relative to it.
+    outer iterations and of inner solves, how far the rounding of stored kernel
+    values may move the objective, relative to it, whether Ctrl-C ended the run
+    early, and the trace.
     """
 
     weights: np.ndarray
@@ -75,4 +80,5 @@ class Result:
     n_iter: int
     n_inner_solves: int
     rounding: float
+    interrupted: bool = False
     trace: list[Step] = field(default_factory=list)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from contextvars import copy_context
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,15 +16,18 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from manykernels.compute.memory import budget_bytes, human_bytes
+from manykernels.core.notices import warn
 from manykernels.core.progress import listen
 from manykernels.core.results import Certificate, Result, Step
 from manykernels.core.samples import Samples
 from manykernels.estimators.predictor import Predictor
 from manykernels.kernels import KernelBank, standard_bank
-from manykernels.kernels.bank import BoundBank
+from manykernels.kernels.bound import BoundBank
 from manykernels.losses import Loss, SmoothLoss
 from manykernels.norms import LpNorm
+from manykernels.outer.automatic import MANY_SAMPLES, automatic
 from manykernels.outer.group_lasso import group_lasso
+from manykernels.outer.newton import newton
 from manykernels.problem import Norm, Problem
 
 # Rounded kernel values may move the objective by this part of tol; a tighter tol starts in double precision.
@@ -28,7 +35,7 @@ _ROUNDING_SHARE = 0.1
 _DOUBLE_BELOW = 1e-5
 # Part of the memory budget that blocks in flight and the allocator take.
 _HEADROOM = 0.15
-SOLVERS = {"auto": group_lasso, "group_lasso": group_lasso}
+SOLVERS = {"auto": automatic, "newton": newton, "group_lasso": group_lasso}
 
 
 class BaseMKL(BaseEstimator):
@@ -70,8 +77,24 @@ class BaseMKL(BaseEstimator):
 
     # -- fit ------------------------------------------------------------------------------------------------
 
-    def _fit_tasks(self, table: Any, X: Any, samples: Samples, y: np.ndarray, C: np.ndarray) -> None:
-        """Learn the machines of the tasks, y and C of shape (n_tasks, n_distinct), and set the attributes."""
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Leave the estimator as it was when the fit inside the block does not come to its end."""
+        before = vars(self).copy()
+        try:
+            yield
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    def _fit_tasks(
+        self, table: Any, X: Any, samples: Samples, y: np.ndarray, C: np.ndarray, offset: float = 0.0
+    ) -> bool:
+        """Learn the machines of the tasks, y and C of shape (n_tasks, n_distinct), and set the attributes.
+
+        ``offset`` was subtracted from y and goes to the intercepts. Returns whether Ctrl-C ended the fit early.
+        """
         norm, loss, shared = self._norm(), self._loss(), self._shares_weights(y.shape[0])
         n_problems = 1 if shared else y.shape[0]
         tasks = [slice(None)] if shared else [slice(t, t + 1) for t in range(n_problems)]
@@ -89,11 +112,14 @@ class BaseMKL(BaseEstimator):
             return bank, self._solve([Problem(bank, loss, norm, y[t], C[t], self.fit_intercept) for t in tasks])
 
         bank, results = learn("double" if self.tol < _DOUBLE_BELOW else "single")
-        if bank.precision == "single" and max(result.rounding for result in results) > _ROUNDING_SHARE * self.tol:
+        rounding = max(result.rounding for result in results)
+        interrupted = any(result.interrupted for result in results)
+        if bank.precision == "single" and rounding > _ROUNDING_SHARE * self.tol and not interrupted:
             # A certificate that rounding could fake is none: hold the kernels in double precision instead.
             bank, results = learn("double")
-        self._set_attributes(bank, results, samples)
+        self._set_attributes(bank, results, samples, offset)
         self._warn_if_not_converged()
+        return any(result.interrupted for result in results)
 
     def _shares_weights(self, n_tasks: int) -> bool:
         return True
@@ -101,35 +127,44 @@ class BaseMKL(BaseEstimator):
     def _memory_for_kernels(self, n: int, loss: Loss) -> int:
         """Return what the budget leaves for kernel storage beside the combined kernel and the inner solver."""
         budget = budget_bytes(self.memory_budget)
-        # SMO copies at most the half of the samples that still move; a factorization copies the matrix.
-        workspace = int((2.5 if isinstance(loss, SmoothLoss) else 1.3) * 8 * n * n)
-        if workspace > budget:
+        # SMO copies at most half of the samples; a factorization holds a copy or two of the matrix.
+        factors = isinstance(loss, SmoothLoss) or n <= MANY_SAMPLES
+        workspace = int((3.0 if factors else 1.3) * 8 * n * n)
+        if workspace > (1 - _HEADROOM) * budget:
             raise MemoryError(
                 f"memory_budget is {human_bytes(budget)}, but the combined kernel of {n} samples and its solver "
-                f"need {human_bytes(workspace)}."
+                f"need {human_bytes(workspace / (1 - _HEADROOM))}."
             )
-        return int((1 - _HEADROOM) * budget) - workspace
+        return max(1, int((1 - _HEADROOM) * budget) - workspace)
 
     def _solve(self, problems: list[Problem]) -> list[Result]:
-        solve = SOLVERS[self.solver]
-        if len(problems) > 1 and not self.verbose:
-            run = delayed(solve)
-            jobs = (run(problem, tol=self.tol, max_iter=self.max_iter) for problem in problems)
+        with listen(_print_step) if self.verbose else nullcontext():
+            if len(problems) == 1:
+                return [SOLVERS[self.solver](problems[0], tol=self.tol, max_iter=self.max_iter)]
+            interrupted = threading.Event()
+            # Each thread gets a copy of the context, so that those who listen hear every class.
+            jobs = [delayed(copy_context().run)(self._solve_one, problem, interrupted) for problem in problems]
             return Parallel(n_jobs=self.n_jobs, prefer="threads")(jobs)
-        if not self.verbose:
-            return [solve(problem, tol=self.tol, max_iter=self.max_iter) for problem in problems]
-        with listen(_print_step):
-            return [solve(problem, tol=self.tol, max_iter=self.max_iter) for problem in problems]
 
-    def _set_attributes(self, bank: BoundBank, results: list[Result], samples: Samples) -> None:
+    def _solve_one(self, problem: Problem, interrupted: threading.Event) -> Result:
+        """Solve one of several problems; after Ctrl-C the rest gets one iteration each, for a whole model."""
+        max_iter = 1 if interrupted.is_set() else self.max_iter
+        result = SOLVERS[self.solver](problem, tol=self.tol, max_iter=max_iter)
+        if result.interrupted:
+            interrupted.set()
+        return result
+
+    def _set_attributes(self, bank: BoundBank, results: list[Result], samples: Samples, offset: float) -> None:
         weights = np.array([result.weights for result in results])
+        machines = [replace(r.machine, intercept=r.machine.intercept + offset) for r in results]
         beta = samples.spread(np.vstack([result.machine.beta for result in results]))
         total = Certificate(
             primal=sum(result.certificate.primal for result in results),
             dual=sum(result.certificate.dual for result in results),
         )
         self._predictors = [
-            Predictor.from_machine(bank, r.weights, r.machine, samples.rows, samples.owner.size) for r in results
+            Predictor.from_machine(bank, own, machine, samples.rows, samples.owner.size)
+            for own, machine in zip(weights, machines, strict=True)
         ]
         self.weights_ = weights[0] if len(results) == 1 else weights
         self.kernel_names_ = bank.names
@@ -137,7 +172,7 @@ class BaseMKL(BaseEstimator):
         self.active_ = np.flatnonzero(np.any(weights > 0, axis=0))
         self.support_ = np.flatnonzero(np.any(beta != 0, axis=0))
         self.dual_coef_ = beta[:, self.support_]
-        self.intercept_ = np.concatenate([result.machine.intercept for result in results])
+        self.intercept_ = np.concatenate([machine.intercept for machine in machines])
         self.objective_ = total.primal
         self.dual_objective_ = total.dual
         self.gap_ = total.gap
@@ -150,11 +185,10 @@ class BaseMKL(BaseEstimator):
 
     def _warn_if_not_converged(self) -> None:
         if not self.converged_:
-            warnings.warn(
+            warn(
                 f"{type(self).__name__} stopped after {self.n_iter_} iterations (max_iter={self.max_iter}) at the "
                 f"relative duality gap {self.gap_:.2e}, above tol={self.tol:.2e}; raise max_iter or tol.",
                 ConvergenceWarning,
-                stacklevel=3,
             )
 
     # -- use ------------------------------------------------------------------------------------------------
@@ -235,7 +269,8 @@ def _importances(bank: BoundBank, weights: np.ndarray, n_features: int) -> np.nd
 
 def _check_number(name: str, value: Any, low: float) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not low < value < np.inf:
-        raise ValueError(f"{name} must be a finite number above {low:g}, got {value!r}.")
+        bound = "above 0" if low == 0 else "of at least 0"
+        raise ValueError(f"{name} must be a finite number {bound}, got {value!r}.")
 
 
 def _check_choice(name: str, value: Any, choices: tuple) -> None:

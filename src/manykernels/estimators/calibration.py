@@ -8,7 +8,6 @@ of the classes, so that the most probable class is the predicted one.
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import _safe_indexing
 
+from manykernels.core.notices import shown, warn
 from manykernels.core.samples import Samples
 
 if TYPE_CHECKING:
@@ -54,11 +54,8 @@ def held_out_scale(estimator: MKLClassifier, X: Any, y: np.ndarray, samples: Sam
     classes, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
     single = counts[codes] < 2
     if single.any():
-        warnings.warn(
-            f"Class {classes[counts < 2][0]!r} has one distinct sample: probabilities are calibrated without it.",
-            UserWarning,
-            stacklevel=3,
-        )
+        name = shown(classes[counts < 2][0])
+        warn(f"Class {name} has one distinct sample: probabilities are calibrated without it.")
     if single.all():
         raise ValueError("probability=True needs a class with at least 2 distinct samples, to hold one out.")
     divisible = np.flatnonzero(~single)

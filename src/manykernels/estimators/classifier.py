@@ -13,6 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from manykernels.core.notices import shown, warn
 from manykernels.core.samples import distinct_samples
 from manykernels.estimators.base import BaseMKL, _check_choice
 from manykernels.estimators.calibration import held_out_scale, probabilities
@@ -181,27 +182,32 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         -------
         self
         """
-        self._check_parameters()
-        _check_choice("loss", self.loss, tuple(LOSSES))
-        _check_choice("multi_class", self.multi_class, ("ovr",))
-        given = X
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+        with self._all_or_nothing():
+            self._check_parameters()
+            _check_choice("loss", self.loss, tuple(LOSSES))
+            _check_choice("multi_class", self.multi_class, ("ovr",))
+            self._fit(X, y, sample_weight)
+        return self
+
+    def _fit(self, given: Any, y: Any, sample_weight: Any) -> None:
+        X, y = validate_data(self, given, y, accept_sparse="csr", dtype=np.float64)
         check_classification_targets(y)
         table = self._table(given, X)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         _, codes = np.unique(y, return_inverse=True)
         samples = distinct_samples(X, codes, weight)
-        classes, codes = np.unique(y[samples.rows], return_inverse=True)
-        if classes.size < 2:
-            raise ValueError(f"y must hold at least 2 classes, got 1 class: {classes[0]!r}.")
-        targets = _one_vs_rest(codes, classes.size)
-        C = self.C * samples.weight * self._class_weights(classes, codes, samples.weight)[codes]
-        self._fit_tasks(table, X, samples, targets, np.broadcast_to(C, targets.shape))
-        self.classes_ = classes
+        self.classes_, codes = np.unique(y[samples.rows], return_inverse=True)
+        if self.classes_.size < 2:
+            raise ValueError(f"y must hold at least 2 classes, got 1 class: {shown(self.classes_[0])}.")
+        targets = _one_vs_rest(codes, self.classes_.size)
+        C = self.C * samples.weight * self._class_weights(self.classes_, codes, samples.weight)[codes]
+        interrupted = self._fit_tasks(table, X, samples, targets, np.broadcast_to(C, targets.shape))
         self.temperature_scale_ = 1.0
         if self.probability and self.loss != "logistic":
-            self.temperature_scale_ = held_out_scale(self, table, y, samples)
-        return self
+            if interrupted:
+                warn("The fit was interrupted: probabilities are not calibrated.")
+            else:
+                self.temperature_scale_ = held_out_scale(self, table, y, samples)
 
     def _loss(self) -> Loss:
         return LOSSES[self.loss]()
@@ -214,7 +220,10 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         if isinstance(self.class_weight, str) and self.class_weight == "balanced":
             counts = np.bincount(codes, weight)
             return weight.sum() / (classes.size * counts)
-        return compute_class_weight(self.class_weight, classes=classes, y=classes[codes])
+        factors = compute_class_weight(self.class_weight, classes=classes, y=classes[codes])
+        if not np.all((factors > 0) & np.isfinite(factors)):
+            raise ValueError(f"class_weight must hold positive numbers, got {self.class_weight!r}.")
+        return factors
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the predictor's values.

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from manykernels.core.results import Machine
-from manykernels.kernels.bank import BoundBank
 from manykernels.kernels.base import Precomputed
+from manykernels.kernels.bound import BoundBank
 from manykernels.kernels.learned import LearnedKernel
 
 

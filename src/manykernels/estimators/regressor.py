@@ -9,7 +9,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from manykernels.core.samples import distinct_samples
-from manykernels.estimators.base import BaseMKL, _check_choice
+from manykernels.estimators.base import BaseMKL, _check_choice, _check_number
 from manykernels.losses import EpsilonInsensitive, Loss, Squared
 
 LOSSES = ("squared", "epsilon_insensitive")
@@ -108,18 +108,22 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         -------
         self
         """
-        self._check_parameters()
-        _check_choice("loss", self.loss, LOSSES)
-        if not 0 <= self.epsilon < np.inf:
-            raise ValueError(f"epsilon must be a number of at least 0, got {self.epsilon!r}.")
-        given = X
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True)
-        y = y.astype(np.float64)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        samples = distinct_samples(X, y, weight)
-        C = self.C * samples.weight
-        self._fit_tasks(self._table(given, X), X, samples, y[samples.rows][None, :], C[None, :])
+        with self._all_or_nothing():
+            self._check_parameters()
+            _check_choice("loss", self.loss, LOSSES)
+            _check_number("epsilon", self.epsilon, low=-np.finfo(float).tiny)
+            self._fit(X, y, sample_weight)
         return self
+
+    def _fit(self, given: Any, y: Any, sample_weight: Any) -> None:
+        X, y = validate_data(self, given, y, accept_sparse="csr", dtype=np.float64, y_numeric=True)
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        samples = distinct_samples(X, y.astype(np.float64), weight)
+        target = y[samples.rows].astype(np.float64)
+        # The intercept takes up any offset of the target, which would only cost digits.
+        offset = float(np.average(target, weights=samples.weight)) if self.fit_intercept else 0.0
+        C = self.C * samples.weight
+        self._fit_tasks(self._table(given, X), X, samples, (target - offset)[None, :], C[None, :], offset)
 
     def _loss(self) -> Loss:
         return Squared() if self.loss == "squared" else EpsilonInsensitive(self.epsilon)

@@ -19,10 +19,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_solve
+
+from manykernels.compute.linalg import cholesky_factor
 
 _SUFFICIENT_DECREASE = 1e-4
 _LEAST_CURVATURE = 1e-14
+_LEAST_STEP = 1e-10
 
 
 class _Smooth(Protocol):
@@ -80,32 +83,46 @@ def solve(
     >>> np.round(solution.beta + Logistic().derivative(y, solution.decision), 6) + 0.0  # optimal: beta = -slope
     array([0., 0.])
     """
-    beta, b = (np.zeros(y.size), 0.0) if start is None else (start[0].copy(), float(start[1]))
+    solution = _iterate(K, y, C, loss, start or (np.zeros(y.size), 0.0), intercept, tol, max_iter)
+    if not solution.converged and start is not None:
+        # Where a loss is flat to rounding, the model of a far start says nothing: begin at 0 instead.
+        solution = _iterate(K, y, C, loss, (np.zeros(y.size), 0.0), intercept, tol, max_iter)
+    return solution
+
+
+def _iterate(
+    K: np.ndarray,
+    y: np.ndarray,
+    C: np.ndarray,
+    loss: _Smooth,
+    start: tuple[np.ndarray, float],
+    intercept: bool,
+    tol: float,
+    max_iter: int,
+) -> NewtonSolution:
+    beta, b = start[0], float(start[1])
     decision = K @ beta
     objective = _objective(loss, y, C, beta, decision, b)
-    converged = False
-    n_iter = 0
-    while n_iter < max_iter:
-        n_iter += 1
+    for n_iter in range(1, max_iter + 1):
         target, target_b = _newton_point(K, y, C, loss, decision + b, intercept)
         target_decision = K @ target
         slopes = C * loss.derivative(y, decision + b)
         promise = -(beta @ (target_decision - decision)) - slopes @ (target_decision - decision + target_b - b)
-        step, objective_new = 1.0, objective
-        while promise > 0.0:
+        step = 1.0
+        while promise > 0.0 and step >= _LEAST_STEP:
             mixed = (1 - step) * beta + step * target
             mixed_decision = (1 - step) * decision + step * target_decision
             mixed_b = (1 - step) * b + step * target_b
-            objective_new = _objective(loss, y, C, mixed, mixed_decision, mixed_b)
-            if objective_new <= objective - _SUFFICIENT_DECREASE * step * promise or step < 1e-10:
+            value = _objective(loss, y, C, mixed, mixed_decision, mixed_b)
+            if value <= objective - _SUFFICIENT_DECREASE * step * promise:
+                beta, decision, b, objective = mixed, mixed_decision, mixed_b, value
                 break
             step *= 0.5
-        if promise > 0.0 and objective_new <= objective:
-            beta, decision, b, objective = mixed, mixed_decision, mixed_b, objective_new
-        if promise <= tol * abs(objective) or step < 1e-10:
-            converged = promise <= tol * abs(objective)
+        if promise <= tol * abs(objective):
+            return NewtonSolution(beta, decision, b, n_iter, True)
+        if step < _LEAST_STEP:
             break
-    return NewtonSolution(beta, decision, b, n_iter, converged)
+    return NewtonSolution(beta, decision, b, n_iter, False)
 
 
 def _objective(loss: _Smooth, y: np.ndarray, C: np.ndarray, beta: np.ndarray, decision: np.ndarray, b: float) -> float:
@@ -125,7 +142,7 @@ def _newton_point(
     s = np.sqrt(curvatures[used])
     B = (K if used.size == y.size else K[np.ix_(used, used)]) * s[:, None] * s[None, :]
     B[np.diag_indices_from(B)] += 1.0
-    factor = cho_factor(B, overwrite_a=True, check_finite=False)
+    factor = cholesky_factor(B)
     right = s * z[used] - slopes[used] / s
     if not intercept:
         beta[used] = s * cho_solve(factor, right, check_finite=False)

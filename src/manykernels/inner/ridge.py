@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_solve
+
+from manykernels.compute.linalg import cholesky_factor
 
 
 def solve(K: np.ndarray, Y: np.ndarray, C: np.ndarray, *, intercept: bool = True) -> tuple[np.ndarray, np.ndarray]:
@@ -37,7 +39,7 @@ def solve(K: np.ndarray, Y: np.ndarray, C: np.ndarray, *, intercept: bool = True
     else:
         K, Y_used = K.copy(), Y
     K[np.diag_indices_from(K)] += 1.0 / C[used]
-    factor = cho_factor(K, overwrite_a=True, check_finite=False)
+    factor = cholesky_factor(K)
     right = np.vstack([Y_used, np.ones((1, used.size))]) if intercept else Y_used
     solutions = cho_solve(factor, right.T, check_finite=False).T
     b = np.zeros(Y.shape[0])

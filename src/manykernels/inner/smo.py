@@ -359,7 +359,7 @@ def solve_box(
     start: np.ndarray | None = None,
     intercept: bool = True,
     tol: float = 1e-3,
-    max_iter: int = 10_000_000,
+    max_iter: int | None = None,
 ) -> BoxSolution:
     """Solve the box-constrained quadratic program of the module's docstring.
 
@@ -376,8 +376,8 @@ def solve_box(
         Keep 1' beta = 0.
     tol : float
         Largest violation of the optimality conditions, in the unit of y.
-    max_iter : int
-        Most steps to take.
+    max_iter : int or None
+        Most steps to take; None is 1,000 a sample and 100,000 more, after which a step gains next to nothing.
 
     Returns
     -------
@@ -399,6 +399,7 @@ def solve_box(
             beta = balanced(beta, lower, upper)
         gradient = _product(K, beta) - y
     diagonal = K.diagonal().copy()
+    max_iter = 1000 * y.size + 100_000 if max_iter is None else max_iter
     n_iter, violation = _solve(
         K, diagonal, gradient, beta, lower, upper, float(epsilon), float(tol), max_iter, intercept
     )

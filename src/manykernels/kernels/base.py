@@ -104,13 +104,20 @@ def _short(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, (int, float)) and not isinstance(value, bool) else repr(value)
 
 
+def _number(name: str, value: Any, least: float, words: str) -> float:
+    """Return a parameter as a float, or say which one is wrong."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not least <= value < np.inf:
+        raise ValueError(f"{name} must be {words}, got {value!r}.")
+    return float(value)
+
+
 class ElementwiseKernel(Kernel):
     """A kernel that is a function of one number a pair: the inner product or the squared distance.
 
     Kernels on the same columns then share that number, and a bank computes it once.
     """
 
-    base: str  # "inner" or "distance"
+    base: str  # "inner", "distance", or "exact distance" where float32 would not do
 
     @abstractmethod
     def apply(self, base: np.ndarray) -> np.ndarray:
@@ -125,8 +132,13 @@ class ElementwiseKernel(Kernel):
 
 
 def base_matrix(base: str, X: Any, Z: Any) -> np.ndarray:
-    """Return the inner products ("inner") or squared distances ("distance") of the rows."""
+    """Return the inner products ("inner") or squared distances ("distance", "exact distance") of the rows."""
+    X, Z = _floating(X), _floating(Z)
     return inner_products(X, Z) if base == "inner" else squared_distances(X, Z)
+
+
+def _floating(X: Any) -> Any:
+    return X if getattr(X, "dtype", None) == np.float64 else X.astype(np.float64)
 
 
 class Linear(ElementwiseKernel):
@@ -185,13 +197,11 @@ class Polynomial(ElementwiseKernel):
         group: str | None = None,
         label: str | None = None,
     ) -> None:
-        if int(degree) != degree or degree < 1:
-            raise ValueError(f"degree must be a whole number of at least 1, got {degree!r}.")
-        if not 0 <= coef0 < np.inf:
-            raise ValueError(f"coef0 must be a number of at least 0, got {coef0!r}: otherwise it is no kernel.")
         super().__init__(columns, group, label)
-        self.degree = int(degree)
-        self.coef0 = float(coef0)
+        self.degree = int(_number("degree", degree, 1.0, "a whole number of at least 1"))
+        self.coef0 = _number("coef0", coef0, 0.0, "a number of at least 0 (else it is no kernel)")
+        if self.degree != degree:
+            raise ValueError(f"degree must be a whole number of at least 1, got {degree!r}.")
 
     def apply(self, base: np.ndarray) -> np.ndarray:
         if self.coef0:
@@ -248,10 +258,8 @@ class Gaussian(ElementwiseKernel):
     base = "distance"
 
     def __init__(self, width: float, columns: Any = None, group: str | None = None, label: str | None = None) -> None:
-        if not 0 < width < np.inf:
-            raise ValueError(f"width must be a positive number, got {width!r}.")
         super().__init__(columns, group, label)
-        self.width = float(width)
+        self.width = _number("width", width, np.nextafter(0.0, 1.0), "a positive number")
 
     def apply(self, base: np.ndarray) -> np.ndarray:
         base *= base.dtype.type(-0.5 / self.width**2)
@@ -280,15 +288,13 @@ class Dirichlet(ElementwiseKernel):
     array([[ 3., -1.]])
     """
 
-    base = "distance"
+    base = "exact distance"  # the cosine of a large phase needs all digits
 
     def __init__(
         self, frequency: float, columns: Any = None, group: str | None = None, label: str | None = None
     ) -> None:
-        if not 0 <= frequency < np.inf:
-            raise ValueError(f"frequency must be a number of at least 0, got {frequency!r}.")
         super().__init__(columns, group, label)
-        self.frequency = float(frequency)
+        self.frequency = _number("frequency", frequency, 0.0, "a number of at least 0")
 
     def apply(self, base: np.ndarray) -> np.ndarray:
         np.sqrt(base, out=base)
@@ -351,18 +357,18 @@ class Precomputed(Kernel):
 
     def _numbers(self, X: Any) -> np.ndarray:
         values = dense(X)
-        if values.shape[1] != 1:
+        if values.ndim != 2 or values.shape[1] != 1:
             raise ValueError(
                 f"Precomputed looks up sample numbers in one column, got {values.shape[1]} columns; "
                 "pass X = np.arange(n).reshape(-1, 1), or name the column with columns=."
             )
-        numbers = values[:, 0].astype(np.int64)
-        if np.any(numbers != values[:, 0]) or np.any(numbers < 0) or np.any(numbers >= self.K.shape[0]):
+        column = values[:, 0]
+        if not np.all((column >= 0) & (column < self.K.shape[0]) & (column == np.floor(column))):
             raise ValueError(
                 f"Precomputed needs sample numbers from 0 to {self.K.shape[0] - 1}, "
-                f"got values from {values.min():g} to {values.max():g}."
+                f"got values from {column.min():g} to {column.max():g}."
             )
-        return numbers
+        return column.astype(np.int64)
 
     @property
     def title(self) -> str:

@@ -56,6 +56,8 @@ def resolve_columns(columns: Any, X: Any) -> np.ndarray:
     if values.dtype == bool:
         if values.size != count:
             raise ValueError(f"columns is a mask of {values.size} entries, but X has {count} columns.")
+        if not values.any():
+            raise ValueError("columns is a mask that selects no column: a kernel needs at least one.")
         return np.flatnonzero(values)
     if values.dtype.kind in "iu":
         return _check_range(values, count)
@@ -86,6 +88,8 @@ def _check_range(positions: np.ndarray, count: int) -> np.ndarray:
 def _position(name: str, names: list[str] | None) -> int:
     if names is None:
         raise ValueError(f"columns={name!r} is a name, but X has no column names; pass a DataFrame or positions.")
+    if names.count(name) > 1:
+        raise ValueError(f"columns={name!r} names {names.count(name)} columns of X: pass positions instead.")
     if name in names:
         return names.index(name)
     close = difflib.get_close_matches(name, names, n=1)

@@ -13,7 +13,6 @@ traces use the sample weights, so that a sample of weight 2 counts like two.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +22,7 @@ from numba import njit
 
 from manykernels.compute.packed import row_blocks, segment_matvec
 from manykernels.compute.threads import parallel
+from manykernels.core.notices import warn
 from manykernels.kernels.groups import BoundKernel, KernelGroup
 
 KINDS = ("mean_diag", "trace", "cosine", None)
@@ -33,12 +33,24 @@ _BLOCK_ENTRIES = 1 << 16
 
 @dataclass(frozen=True)
 class Normalization:
-    """What was learned: ``scale`` (n_kernels,), and with n_kernels rows ``inverse_norms``, ``means``, ``totals``."""
+    """What was learned: ``scale`` and the ``largest`` diagonal entry (n_kernels,); else None or with a row a kernel."""
 
     scale: np.ndarray
     inverse_norms: np.ndarray | None
     means: np.ndarray | None
     totals: np.ndarray | None
+    largest: np.ndarray
+
+    @property
+    def fits_single(self) -> bool:
+        """Whether the kernel values lie well inside the range of float32."""
+        values = self.largest[self.largest > 0]
+        return bool(np.all((values > 1e-30) & (values < 1e30)))
+
+    def take(self, indices: np.ndarray) -> Normalization:
+        """Return what was learned for the chosen kernels."""
+        rows = [None if part is None else part[indices] for part in (self.inverse_norms, self.means, self.totals)]
+        return Normalization(self.scale[indices], *rows, self.largest[indices])
 
     def apply_segment(self, k: int, segment: np.ndarray, start: int, stop: int, rows: np.ndarray | None) -> None:
         """Normalize packed rows of training kernel k in place; ``rows`` are the samples, if not all of them."""
@@ -102,7 +114,7 @@ def learn_normalization(
         raise ValueError(f"normalize must be one of 'mean_diag', 'trace', 'cosine' or None, got {kind!r}.")
     n, m = X.shape[0], len(bound)
     share = sample_weight / sample_weight.sum()
-    scale, raw_level = np.ones(m), np.zeros(m)
+    scale, raw_level, largest = np.ones(m), np.zeros(m), np.zeros(m)
     inverse_norms = np.ones((m, n)) if kind == "cosine" else None
     means = np.zeros((m, n)) if center else None
     totals = np.zeros(m) if center else None
@@ -112,7 +124,8 @@ def learn_normalization(
         every_means = parallel(lambda i: _group_means(groups[i], views[i], share, kind), range(len(views)))
     for group, view, group_means in zip(groups, views, every_means, strict=True):
         for g, k in enumerate(group.indices):
-            diagonal = _checked_diagonal(group.kernels[g].diagonal(view), bound[k].name)
+            with np.errstate(over="ignore", invalid="ignore"):
+                diagonal = _checked_diagonal(group.kernels[g].diagonal(view), bound[k].name)
             if inverse_norms is not None:
                 inverse_norms[k] = _inverse_root(diagonal)
                 diagonal = diagonal * inverse_norms[k] ** 2
@@ -126,8 +139,9 @@ def learn_normalization(
                 scale[k] = 0.0
             elif kind in ("mean_diag", "trace"):
                 scale[k] = 1.0 / (level if kind == "mean_diag" else sample_weight @ diagonal)
+            largest[k] = scale[k] * diagonal.max()
     _warn_of_zero_kernels(bound, scale)
-    return Normalization(scale, inverse_norms, means, totals)
+    return Normalization(scale, inverse_norms, means, totals, largest)
 
 
 def _group_means(group: KernelGroup, view: Any, share: np.ndarray, kind: str | None) -> np.ndarray:
@@ -135,7 +149,7 @@ def _group_means(group: KernelGroup, view: Any, share: np.ndarray, kind: str | N
     out = np.zeros((len(group.kernels), share.size))
     inverse = [_inverse_root(kernel.diagonal(view)) for kernel in group.kernels] if kind == "cosine" else None
     for block in row_blocks(share.size, _BLOCK_ENTRIES):
-        for g, segment in group.segments(view, *block, range(len(group.kernels))):
+        for g, segment in group.segments(view, *block, range(len(group.kernels)), np.float64):
             if inverse is not None:
                 _scale_segment(segment, *block, inverse[g])
             segment_matvec(segment, share, *block, out[g])
@@ -164,8 +178,4 @@ def _warn_of_zero_kernels(bound: Sequence[BoundKernel], scale: np.ndarray) -> No
     if len(zero) == len(bound):
         raise ValueError("Every kernel is zero on the training data: there is nothing to learn from.")
     shown = ", ".join(zero[:3]) + (", ..." if len(zero) > 3 else "")
-    warnings.warn(
-        f"{len(zero)} of {len(bound)} kernels are zero on the training data and get weight 0: {shown}",
-        UserWarning,
-        stacklevel=2,
-    )
+    warn(f"{len(zero)} of {len(bound)} kernels are zero on the training data and get weight 0: {shown}")

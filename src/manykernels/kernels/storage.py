@@ -20,6 +20,9 @@ from manykernels.compute.packed import (
     add_block,
     add_weighted,
     balanced_blocks,
+    inner_products,
+    pack_rows,
+    packed_matvecs,
     quad_forms,
     row_blocks,
     row_offset,
@@ -32,6 +35,7 @@ from manykernels.compute.threads import n_threads, parallel
 from manykernels.kernels.groups import BoundKernel, make_groups
 from manykernels.kernels.normalize import Normalization
 
+_SMALL_PASS = 1 << 13  # with fewer kernels times samples, one thread is done before others wake up
 BLOCK_ENTRIES = 1 << 16  # a block of rows in float64 is then half a megabyte: it stays in the cache
 
 
@@ -49,8 +53,14 @@ class Storage(Protocol):
     def adder(self, weights: np.ndarray) -> Adder:
         """Return a function that adds the weighted sum of the kernels' packed rows start:stop to a segment."""
 
-    def quad_forms(self, beta: np.ndarray) -> np.ndarray:
-        """Return beta_t' K_k beta_t for beta of shape (n_tasks, n), as (n_tasks, n_kernels)."""
+    def subset(self, chosen: np.ndarray) -> Storage | None:
+        """Return a storage, in memory, of those kernels of the bank that are held here; it counts them anew."""
+
+    def quad_forms(self, beta: np.ndarray, local: np.ndarray) -> np.ndarray:
+        """Return beta_t' K_k beta_t of the chosen kernels, beta (n_tasks, n), as (n_tasks, len(local))."""
+
+    def inner_products(self, M: np.ndarray, local: np.ndarray) -> np.ndarray:
+        """Return the Frobenius inner products of the chosen kernels with a symmetric M of shape (n, n)."""
 
     def matvecs(self, beta: np.ndarray, local: np.ndarray) -> np.ndarray:
         """Return K_k beta for the chosen kernels, shape (len(local), n)."""
@@ -59,48 +69,69 @@ class Storage(Protocol):
         """Return rows of the chosen kernels, shape (len(local), len(rows), n)."""
 
 
+def held_here(indices: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return (places in ``chosen``, places in ``indices``) of the kernels that both name; ``indices`` is sorted."""
+    where = np.searchsorted(indices, chosen)
+    where[where == indices.size] = 0
+    places = np.flatnonzero(indices[where] == chosen)
+    return places, where[places]
+
+
 class PackedStorage:
-    """Upper triangles."""
+    """Upper triangles: kernel ``local`` is the row ``places[local]`` of ``stack``."""
 
-    def __init__(
-        self,
-        bound: Sequence[BoundKernel],
-        indices: np.ndarray,
-        X: Any,
-        normalization: Normalization,
-        dtype: type,
-    ) -> None:
-        self.indices, self.n = indices, X.shape[0]
-        self.stack: np.ndarray = np.empty((indices.size, triangle_size(self.n)), dtype)
-        source = RecomputedStorage(bound, indices, X, normalization, dtype)
+    def __init__(self, indices: np.ndarray, stack: np.ndarray, n: int, places: np.ndarray | None = None) -> None:
+        self.indices, self.stack, self.n = indices, stack, n
+        self.places = np.arange(indices.size) if places is None else places
 
-        def fill(block: tuple[int, int]) -> None:
-            first, last = row_offset(block[0], self.n), row_offset(block[1], self.n)
-            for local, segment in source.segments(*block, np.ones(indices.size, bool)):
-                self.stack[local, first:last] = segment
+    @classmethod
+    def fill(cls, source: RecomputedStorage) -> PackedStorage:
+        """Compute the triangles of all kernels of the source, once."""
+        n = source.n
+        stack: np.ndarray = np.empty((source.indices.size, triangle_size(n)), source.dtype)
+        everyone = np.ones(source.indices.size, bool)
 
-        parallel(fill, balanced_blocks(self.n, BLOCK_ENTRIES))
+        def fill_rows(block: tuple[int, int]) -> None:
+            first, last = row_offset(block[0], n), row_offset(block[1], n)
+            for local, segment in source.segments(*block, everyone):
+                stack[local, first:last] = segment
+
+        parallel(fill_rows, balanced_blocks(n, BLOCK_ENTRIES))
+        return cls(source.indices, stack, n)
 
     def describe(self) -> str:
         return f"{self.indices.size} packed ({human_bytes(self.stack.nbytes)})"
 
+    def subset(self, chosen: np.ndarray) -> PackedStorage | None:
+        """Share the triangles: nothing is copied."""
+        places, local = held_here(self.indices, chosen)
+        return PackedStorage(places, self.stack, self.n, self.places[local]) if places.size else None
+
     def adder(self, weights: np.ndarray) -> Adder:
+        every = np.zeros(self.stack.shape[0])
+        every[self.places] = weights
+
         def add(start: int, stop: int, segment: np.ndarray) -> None:
-            add_weighted(self.stack, weights, row_offset(start, self.n), segment)
+            add_weighted(self.stack, every, row_offset(start, self.n), segment)
 
         return add
 
-    def quad_forms(self, beta: np.ndarray) -> np.ndarray:
-        return np.array([quad_forms(self.stack, b) for b in beta])
+    def quad_forms(self, beta: np.ndarray, local: np.ndarray) -> np.ndarray:
+        return np.array([quad_forms(self.stack, b, self.places[local]) for b in beta])
+
+    def inner_products(self, M: np.ndarray, local: np.ndarray) -> np.ndarray:
+        return inner_products(self.stack, M, self.places[local])
 
     def matvecs(self, beta: np.ndarray, local: np.ndarray) -> np.ndarray:
         out = np.zeros((local.size, self.n))
-        parallel(lambda s: segment_matvec(self.stack[local[s]], beta, 0, self.n, out[s]), range(local.size))
+        rows = self.places[local]
+        pieces = np.array_split(np.arange(local.size), n_threads() if local.size * self.n > _SMALL_PASS else 1)
+        parallel(lambda piece: packed_matvecs(self.stack, rows[piece], beta, piece, out), pieces)
         return out
 
     def rows(self, rows: np.ndarray, local: np.ndarray) -> np.ndarray:
         out = np.empty((local.size, rows.size, self.n))
-        unpack_rows(self.stack, local, rows, self.n, out)
+        unpack_rows(self.stack, self.places[local], rows, self.n, out)
         return out
 
 
@@ -116,6 +147,10 @@ class FactorStorage:
     def describe(self) -> str:
         return f"{self.indices.size} as factors ({human_bytes(self.columns.nbytes)})"
 
+    def subset(self, chosen: np.ndarray) -> FactorStorage | None:
+        places, local = held_here(self.indices, chosen)
+        return FactorStorage(places, [self._factor(k) for k in local]) if places.size else None
+
     def adder(self, weights: np.ndarray) -> Adder:
         by_column = weights[self.owner]
         used = by_column != 0
@@ -127,17 +162,22 @@ class FactorStorage:
 
         return add
 
-    def quad_forms(self, beta: np.ndarray) -> np.ndarray:
-        return np.add.reduceat((beta @ self.columns) ** 2, self.first, axis=1)
+    def quad_forms(self, beta: np.ndarray, local: np.ndarray) -> np.ndarray:
+        return np.add.reduceat((beta @ self.columns) ** 2, self.first, axis=1)[:, local]
+
+    def inner_products(self, M: np.ndarray, local: np.ndarray) -> np.ndarray:
+        return np.add.reduceat(np.sum((M @ self.columns) * self.columns, axis=0), self.first)[local]
 
     def matvecs(self, beta: np.ndarray, local: np.ndarray) -> np.ndarray:
-        return np.array([self._factor(k) @ (beta @ self._factor(k)) for k in local]).reshape(local.size, -1)
+        every = np.add.reduceat(self.columns * (beta @ self.columns), self.first, axis=1)
+        return every.T[local]
 
     def rows(self, rows: np.ndarray, local: np.ndarray) -> np.ndarray:
         return np.array([self._factor(k)[rows] @ self._factor(k).T for k in local]).reshape(local.size, rows.size, -1)
 
     def _factor(self, k: int) -> np.ndarray:
-        return self.columns[:, self.owner == k]
+        last = self.first[k + 1] if k + 1 < self.first.size else self.owner.size
+        return self.columns[:, self.first[k] : last]
 
 
 class RecomputedStorage:
@@ -151,8 +191,10 @@ class RecomputedStorage:
         normalization: Normalization,
         dtype: type,
     ) -> None:
-        self.indices, self.n = indices, X.shape[0]
-        self._dtype = dtype
+        self.indices, self.n, self.dtype = indices, X.shape[0], dtype
+        self._bound, self._X = bound, X
+        # Centering takes the difference of nearly equal numbers: round after it, not before.
+        self._working = dtype if normalization.means is None else np.float64
         self._normalization = normalization
         self._groups = make_groups(bound, indices)
         self._views = [group.view(X) for group in self._groups]
@@ -161,6 +203,13 @@ class RecomputedStorage:
 
     def describe(self) -> str:
         return f"{self.indices.size} recomputed in each pass"
+
+    def subset(self, chosen: np.ndarray) -> PackedStorage | None:
+        places, local = held_here(self.indices, chosen)
+        if places.size == 0:
+            return None
+        source = RecomputedStorage(self._bound, self.indices[local], self._X, self._normalization, self.dtype)
+        return PackedStorage(places, PackedStorage.fill(source).stack, self.n)
 
     def segments(
         self, start: int, stop: int, wanted: np.ndarray, samples: np.ndarray | None = None
@@ -171,10 +220,10 @@ class RecomputedStorage:
             if inside.size == 0:
                 continue
             rows = view if samples is None else view[samples]
-            for g, segment in group.segments(rows, start, stop, inside, self._dtype):
+            for g, segment in group.segments(rows, start, stop, inside, self._working):
                 self._normalization.apply_segment(int(group.indices[g]), segment, start, stop, samples)
                 # Rounded as if it had been stored, so that the choice of storage changes nothing.
-                yield int(places[g]), segment.astype(self._dtype, copy=False)
+                yield int(places[g]), segment.astype(self.dtype, copy=False)
 
     def adder(self, weights: np.ndarray) -> Adder:
         def add(start: int, stop: int, segment: np.ndarray) -> None:
@@ -183,21 +232,44 @@ class RecomputedStorage:
 
         return add
 
-    def quad_forms(self, beta: np.ndarray) -> np.ndarray:
+    def quad_forms(self, beta: np.ndarray, local: np.ndarray) -> np.ndarray:
         """Only pairs of samples with a non-zero beta are computed."""
         support = np.flatnonzero(np.any(beta != 0, axis=0))
-        inner = np.ascontiguousarray(beta[:, support])
-        everyone = np.ones(self.indices.size, bool)
+        inner, first = np.ascontiguousarray(beta[:, support]), np.zeros(1, np.int64)
+
+        def visit(part: np.ndarray, block: tuple[int, int], out: np.ndarray) -> None:
+            for t in range(beta.shape[0]):
+                segment_quad_forms(part[None, :], first, inner[t], *block, out[t : t + 1])
+
+        return self._reduce(visit, beta.shape[0], local, support)
+
+    def inner_products(self, M: np.ndarray, local: np.ndarray) -> np.ndarray:
+        """Only rows where M does not vanish are computed."""
+        support = np.flatnonzero(np.any(M != 0, axis=0))
+        inner = M[np.ix_(support, support)]
+
+        def visit(part: np.ndarray, block: tuple[int, int], out: np.ndarray) -> None:
+            rows = np.empty(part.size)
+            pack_rows(2.0 * inner[block[0] : block[1], block[0] :], rows)
+            diagonal = np.cumsum([0, *(support.size - i for i in range(block[0], block[1] - 1))])
+            rows[diagonal] *= 0.5
+            out += float(part @ rows)
+
+        return self._reduce(visit, 1, local, support)[0]
+
+    def _reduce(self, visit: Callable, size: int, local: np.ndarray, support: np.ndarray) -> np.ndarray:
+        """Sum ``visit`` over the blocks of rows of the chosen kernels on the support, as (size, len(local))."""
+        wanted = np.zeros(self.indices.size, bool)
+        wanted[local] = True
 
         def piece(block: tuple[int, int]) -> np.ndarray:
-            out = np.zeros((self.indices.size, beta.shape[0]))
-            for local, part in self.segments(*block, everyone, support):
-                for t in range(beta.shape[0]):
-                    segment_quad_forms(part[None, :], inner[t], 0, *block, out[local, t : t + 1])
-            return out.T
+            out = np.zeros((self.indices.size, size))
+            for k, part in self.segments(*block, wanted, support):
+                visit(part, block, out[k])
+            return out[local].T
 
         if support.size == 0:
-            return np.zeros((beta.shape[0], self.indices.size))
+            return np.zeros((size, local.size))
         return np.sum(parallel(piece, balanced_blocks(support.size, BLOCK_ENTRIES)), axis=0)
 
     def matvecs(self, beta: np.ndarray, local: np.ndarray) -> np.ndarray:
@@ -210,7 +282,8 @@ class RecomputedStorage:
                 for k, part in self.segments(*block, wanted):
                     segment_matvec(part, beta, *block, out[k])
 
-        parallel(piece, np.array_split(local, min(n_threads(), local.size)))
+        different = np.unique(local)
+        parallel(piece, np.array_split(different, min(n_threads(), different.size)))
         return out[local]
 
     def rows(self, rows: np.ndarray, local: np.ndarray) -> np.ndarray:
@@ -220,4 +293,4 @@ class RecomputedStorage:
         for group, view, places in zip(self._groups, self._views, self._locals, strict=True):
             for g, block in group.blocks(view[rows], view, np.flatnonzero(wanted[places])):
                 out[places[g]] = self._normalization.apply_rows(int(group.indices[g]), block, rows)
-        return out[local].astype(self._dtype).astype(np.float64)
+        return out[local].astype(self.dtype).astype(np.float64)

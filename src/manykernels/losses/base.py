@@ -30,6 +30,30 @@ class Loss(ABC):
     def domain(self, y: np.ndarray, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the lowest and highest beta at which the conjugate is finite; both enclose 0."""
 
+    def dual_parts(self, y: np.ndarray, C: np.ndarray) -> list[tuple[float, np.ndarray, np.ndarray]]:
+        """Return (sign, lower, upper) of the parts x with beta = sum sign * x on which the conjugate is smooth."""
+        return [(1.0, *self.domain(y, C))]
+
+    @abstractmethod
+    def dual_slope(self, sign: float, y: np.ndarray, x: np.ndarray, C: np.ndarray) -> np.ndarray:
+        """Return the derivative of the conjugate in the part x of the given sign, inside the domain."""
+
+    @abstractmethod
+    def dual_curvature(self, y: np.ndarray, x: np.ndarray, C: np.ndarray) -> np.ndarray:
+        """Return the second derivative of the conjugate in the part x."""
+
+    @abstractmethod
+    def dual_pull(self, y: np.ndarray, z: np.ndarray, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the slope and the minimizer of e(beta) = C value(y, z) + conjugate(y, beta) + beta z >= 0.
+
+        For a piecewise linear loss, e(beta) >= slope * |beta - minimizer|; for a smooth one, whose slope is 0,
+        e(beta) >= stiffness / 2 * (beta - minimizer)^2.
+        """
+
+    def dual_stiffness(self, y: np.ndarray, C: np.ndarray) -> np.ndarray | None:
+        """Return the least second derivative of the conjugate, or None if that is 0."""
+        return None
+
     @abstractmethod
     def best_intercept(self, y: np.ndarray, z: np.ndarray, C: np.ndarray) -> float:
         """Return the b that minimizes sum_i C_i value(y_i, z_i + b), for 1-d arrays."""
@@ -48,6 +72,9 @@ class SmoothLoss(Loss):
     @abstractmethod
     def curvature(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
         """Return the second derivative in z."""
+
+    def dual_pull(self, y: np.ndarray, z: np.ndarray, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.zeros_like(z), -C * self.derivative(y, z)
 
     def best_intercept(self, y: np.ndarray, z: np.ndarray, C: np.ndarray) -> float:
         """Return the b where the sum of the derivatives vanishes: Newton's method inside a bracket."""

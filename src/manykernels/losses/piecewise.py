@@ -43,6 +43,16 @@ class Hinge(Loss):
     def domain(self, y: np.ndarray, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.minimum(0.0, y * C), np.maximum(0.0, y * C)
 
+    def dual_slope(self, sign: float, y: np.ndarray, x: np.ndarray, C: np.ndarray) -> np.ndarray:
+        return -y
+
+    def dual_curvature(self, y: np.ndarray, x: np.ndarray, C: np.ndarray) -> np.ndarray:
+        return np.zeros_like(x)
+
+    def dual_pull(self, y: np.ndarray, z: np.ndarray, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        short = 1.0 - y * z
+        return np.abs(short), np.where(short > 0, y * C, 0.0)
+
     def best_intercept(self, y: np.ndarray, z: np.ndarray, C: np.ndarray) -> float:
         return minimize_piecewise_linear(y - z, C, -float(C[y > 0].sum()))
 
@@ -72,6 +82,21 @@ class EpsilonInsensitive(Loss):
     def domain(self, y: np.ndarray, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         C = np.broadcast_to(C, np.shape(y))
         return -C, +C
+
+    def dual_parts(self, y: np.ndarray, C: np.ndarray) -> list[tuple[float, np.ndarray, np.ndarray]]:
+        """Return the positive and the negative part of beta: the conjugate has a kink at 0."""
+        C = np.broadcast_to(C, np.shape(y))
+        return [(1.0, np.zeros_like(C), C), (-1.0, np.zeros_like(C), C)]
+
+    def dual_slope(self, sign: float, y: np.ndarray, x: np.ndarray, C: np.ndarray) -> np.ndarray:
+        return self.epsilon - sign * y
+
+    def dual_curvature(self, y: np.ndarray, x: np.ndarray, C: np.ndarray) -> np.ndarray:
+        return np.zeros_like(x)
+
+    def dual_pull(self, y: np.ndarray, z: np.ndarray, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        outside = np.abs(y - z) - self.epsilon
+        return np.abs(outside), np.where(outside > 0, np.sign(y - z) * C, 0.0)
 
     def best_intercept(self, y: np.ndarray, z: np.ndarray, C: np.ndarray) -> float:
         residual = y - z

@@ -24,6 +24,15 @@ class Squared(SmoothLoss):
         end = np.broadcast_to(np.where(C > 0, np.inf, 0.0), np.shape(y))
         return -end, +end
 
+    def dual_slope(self, sign: float, y: np.ndarray, x: np.ndarray, C: np.ndarray) -> np.ndarray:
+        return x / C - y
+
+    def dual_curvature(self, y: np.ndarray, x: np.ndarray, C: np.ndarray) -> np.ndarray:
+        return np.broadcast_to(1.0 / C, x.shape)
+
+    def dual_stiffness(self, y: np.ndarray, C: np.ndarray) -> np.ndarray:
+        return np.broadcast_to(1.0 / C, np.shape(y))
+
     def derivative(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
         return z - y
 
@@ -49,6 +58,15 @@ class SquaredHinge(SmoothLoss):
         end = np.where(C > 0, np.inf, 0.0)
         return np.where(y > 0, 0.0, -end), np.where(y > 0, end, 0.0)
 
+    def dual_slope(self, sign: float, y: np.ndarray, x: np.ndarray, C: np.ndarray) -> np.ndarray:
+        return x / (2.0 * C) - y
+
+    def dual_curvature(self, y: np.ndarray, x: np.ndarray, C: np.ndarray) -> np.ndarray:
+        return np.broadcast_to(0.5 / C, x.shape)
+
+    def dual_stiffness(self, y: np.ndarray, C: np.ndarray) -> np.ndarray:
+        return np.broadcast_to(0.5 / C, np.shape(y))
+
     def derivative(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
         return -2.0 * y * np.maximum(0.0, 1.0 - y * z)
 
@@ -70,6 +88,15 @@ class Logistic(SmoothLoss):
 
     def domain(self, y: np.ndarray, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.minimum(0.0, y * C), np.maximum(0.0, y * C)
+
+    def dual_slope(self, sign: float, y: np.ndarray, x: np.ndarray, C: np.ndarray) -> np.ndarray:
+        return y * np.log(y * x / (C - y * x))
+
+    def dual_curvature(self, y: np.ndarray, x: np.ndarray, C: np.ndarray) -> np.ndarray:
+        return C / (y * x * (C - y * x))
+
+    def dual_stiffness(self, y: np.ndarray, C: np.ndarray) -> np.ndarray:
+        return np.broadcast_to(4.0 / C, np.shape(y))
 
     def derivative(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
         return -y * expit(-y * z)

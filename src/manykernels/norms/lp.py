@@ -48,7 +48,7 @@ class LpNorm:
 
     def value(self, norms: np.ndarray) -> float:
         """Return N(a) for component norms of shape (n_kernels,)."""
-        return _power_norm(norms, 2.0 if np.isinf(self.p) else 2 * self.p / (1 + self.p))
+        return _power_norm(norms, 2.0 / (1.0 / self.p + 1.0))
 
     def dual_square(self, quad_forms: np.ndarray) -> float:
         """Return N*(sqrt(q))^2 for quadratic forms of shape (n_kernels,)."""

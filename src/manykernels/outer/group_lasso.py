@@ -17,19 +17,13 @@ still holds without them.
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 
 from manykernels.compute.threads import one_blas_thread
-from manykernels.core.progress import emit, is_listened_to
-from manykernels.core.results import Certificate, Machine, Result, Step
+from manykernels.core.results import Certificate, Machine, Result
+from manykernels.outer.recorder import Recorder
 from manykernels.problem import Problem
 
-_FIRST_INNER_TOL = 1e-2
-_LEAST_INNER_TOL = 1e-13
-# The inner solver's own error may be this part of the gap; else it is asked for more.
-_INNER_SHARE = 0.2
 _FIRST_GAP = 0.1
 _MANY_SAMPLES = 1000
 
@@ -72,104 +66,44 @@ def group_lasso(
 
 
 def _run(problem: Problem, tol: float, max_iter: int, start: np.ndarray | None) -> Result:
-    state = _State(problem, tol)
+    recorder = Recorder(problem, tol)
+    K = np.empty((problem.bank.n_samples, problem.bank.n_samples))
     weights = problem.norm.initial_weights(problem.bank.n_kernels) if start is None else start
-    try:
+    machine, gap = None, _FIRST_GAP
+    with recorder.interruptible():
         for _ in range(max_iter):
-            norms = state.evaluate(weights)
-            if state.certificate.gap <= tol:
+            machine, certificate, quad_forms = _evaluate(recorder, K, weights, machine, max(tol, 0.2 * gap))
+            recorder.record(weights, machine, certificate)
+            gap = abs(certificate.gap)
+            if gap <= tol:
+                _prune(recorder, K)
                 break
-            weights = problem.norm.weights(norms)
-        if state.certificate.gap <= tol and problem.norm.selects:
-            state.prune()
-    except KeyboardInterrupt:
-        # Someone watches and has seen enough: they get the best model so far.
-        if not (is_listened_to() and state.best is not None):
-            raise
-    return state.result()
+            weights = problem.norm.weights(weights * np.sqrt(quad_forms))
+    return recorder.result(K)
 
 
-class _State:
-    """The current machine, the combined kernel's memory, the trace, and the best iterate for an early end."""
+def _evaluate(
+    recorder: Recorder, K: np.ndarray, weights: np.ndarray, machine: Machine | None, expected_gap: float
+) -> tuple[Machine, Certificate, np.ndarray]:
+    """Solve with these weights: one combining pass, an inner solve, one pass of quadratic forms."""
+    problem = recorder.problem
+    machine = recorder.solve(problem.bank.combine(weights, out=K), machine, expected_gap)
+    quad_forms = problem.quad_forms(machine)
+    return machine, problem.certificate(weights, machine, quad_forms), quad_forms
 
-    def __init__(self, problem: Problem, tol: float) -> None:
-        self.problem, self.tol = problem, tol
-        self.started = time.perf_counter()
-        self.inner_tol = _FIRST_INNER_TOL
-        self.trace: list[Step] = []
-        self.n_inner_solves = 0
-        self.machine: Machine | None = None
-        self.K = np.empty((problem.bank.n_samples, problem.bank.n_samples))
-        self.best: tuple[np.ndarray, Machine, Certificate] | None = None
 
-    @property
-    def certificate(self) -> Certificate:
-        """The certificate of the newest iterate."""
-        return self._certificate
-
-    def evaluate(self, weights: np.ndarray) -> np.ndarray:
-        """Solve for these weights, certify and record; return the component norms a."""
-        self._certificate, quad_forms = self._solve(weights)
-        self._record(weights)
-        return weights * np.sqrt(quad_forms)
-
-    def _solve(self, weights: np.ndarray) -> tuple[Certificate, np.ndarray]:
-        """Solve the machine as exactly as the gap asks for, before the pass of quadratic forms is paid for."""
-        problem = self.problem
-        problem.bank.combine(weights, out=self.K)
-        expected = max(self.tol, _INNER_SHARE * self.trace[-1].gap) if self.trace else _FIRST_GAP
-        while True:
-            self.machine = problem.solve(self.K, self.machine, self.inner_tol)
-            self.n_inner_solves += 1
-            allowed = _INNER_SHARE * expected * abs(problem.objective(self.machine))
-            if problem.inner_gap(self.machine) <= allowed or self.inner_tol <= _LEAST_INNER_TOL:
-                break
-            self.inner_tol *= 0.1
-        quad_forms = problem.quad_forms(self.machine)
-        return problem.certificate(weights, self.machine, quad_forms), quad_forms
-
-    def _record(self, weights: np.ndarray) -> None:
-        assert self.machine is not None
-        if self.best is None or self._certificate.gap < self.best[2].gap:
-            self.best = (weights, self.machine, self._certificate)
-        step = Step(
-            iteration=len(self.trace) + 1,
-            seconds=time.perf_counter() - self.started,
-            objective=self._certificate.primal,
-            gap=self._certificate.gap,
-            n_active=int(np.count_nonzero(weights)),
-            tol=self.tol,
-        )
-        self.trace.append(step)
-        emit(step)
-
-    def prune(self) -> None:
-        """Remove the kernels that together carry next to no weight, if the certificate still holds without them."""
-        assert self.best is not None
-        weights = self.best[0]
-        order = np.argsort(weights)
-        carried = np.cumsum(weights[order]) / weights.sum()
-        removed = order[carried <= 0.1 * self.tol]
-        removed = removed[weights[removed] > 0]
-        if removed.size == 0:
-            return
-        kept = weights.copy()
-        kept[removed] = 0.0
-        certificate, _ = self._solve(kept)
-        if certificate.gap <= self.tol and self.machine is not None:
-            self.best = (kept, self.machine, certificate)
-
-    def result(self) -> Result:
-        """Return the best iterate."""
-        assert self.best is not None
-        weights, machine, certificate = self.best
-        return Result(
-            weights=weights,
-            machine=machine,
-            certificate=certificate,
-            converged=certificate.gap <= self.tol,
-            n_iter=len(self.trace),
-            n_inner_solves=self.n_inner_solves,
-            rounding=self.problem.rounding(self.K, machine) / max(abs(certificate.primal), 1e-300),
-            trace=self.trace,
-        )
+def _prune(recorder: Recorder, K: np.ndarray) -> None:
+    """Remove the kernels that together carry next to no weight, if the certificate still holds without them."""
+    weights = recorder.weights
+    if weights is None or not recorder.problem.norm.selects:
+        return
+    order = np.argsort(weights)
+    removed = order[np.cumsum(weights[order]) <= 0.1 * recorder.tol * weights.sum()]
+    if not np.any(weights[removed]):
+        return
+    kept = weights.copy()
+    kept[removed] = 0.0
+    kept = recorder.problem.norm.scaled(kept)
+    machine, certificate, _ = _evaluate(recorder, K, kept, recorder.machine, recorder.tol)
+    if certificate.within(recorder.tol):
+        recorder.keep(kept, machine, certificate)

@@ -1,0 +1,178 @@
+"""Kernels bound to training data: what an outer optimizer works with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from manykernels.compute.packed import balanced_blocks, mirror_rows, row_offset
+from manykernels.compute.threads import parallel
+from manykernels.kernels.groups import BoundKernel
+from manykernels.kernels.learned import LearnedKernel
+from manykernels.kernels.normalize import Normalization
+from manykernels.kernels.storage import BLOCK_ENTRIES, Storage, held_here
+
+PRECISIONS = {"single": np.float32, "double": np.float64}
+
+
+class BoundBank:
+    """Kernels bound to training data: what an outer optimizer works with.
+
+    Made by :meth:`KernelBank.bind`. The kernels are normalized; none needs
+    to be in memory as a full matrix.
+
+    Attributes
+    ----------
+    names, groups : lists of str
+    n_kernels, n_samples : int
+    precision : {"single", "double"}
+    unit_roundoff : float
+        Relative error of the kernel values that are held.
+    """
+
+    capabilities = frozenset(
+        {"combine", "quad_forms", "matvecs", "cross", "rows", "diagonal", "inner_products", "subset"}
+    )
+
+    def __init__(
+        self,
+        bound: Sequence[BoundKernel],
+        X: Any,
+        normalization: Normalization,
+        sample_weight: np.ndarray,
+        storages: list[Storage],
+        precision: str,
+    ) -> None:
+        self.bound, self.X, self.normalization = list(bound), X, normalization
+        self.sample_weight, self.storages, self.precision = sample_weight, storages, precision
+        self.names = [entry.name for entry in bound]
+        self.groups = [entry.group for entry in bound]
+        self.n_kernels, self.n_samples = len(bound), X.shape[0]
+
+    def subset(self, indices: np.ndarray) -> BoundBank:
+        """Return the bank of a few of the kernels, all held in memory; triangles already held are shared."""
+        indices = self._chosen(indices)
+        storages = [storage.subset(indices) for storage in self.storages]
+        return BoundBank(
+            [self.bound[int(k)] for k in indices],
+            self.X,
+            self.normalization.take(indices),
+            self.sample_weight,
+            [storage for storage in storages if storage is not None],
+            self.precision,
+        )
+
+    @property
+    def unit_roundoff(self) -> float:
+        return float(np.finfo(PRECISIONS[self.precision]).eps) / 2
+
+    def describe_storage(self) -> str:
+        """Return words for how the kernels are held.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from manykernels.kernels import standard_bank
+        >>> X = np.random.default_rng(0).normal(size=(50, 2))
+        >>> standard_bank(X).bind(X).describe_storage()
+        '6 as factors (7.2 kB), 33 packed (168 kB)'
+        """
+        return ", ".join(storage.describe() for storage in self.storages)
+
+    def combine(self, weights: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """Return sum_k weights[k] K_k as a symmetric float64 array of shape (n, n), written to ``out`` if given."""
+        weights = self._check_weights(weights)
+        K = np.empty((self.n_samples, self.n_samples)) if out is None else out
+        adders = [s.adder(weights[s.indices]) for s in self.storages if np.any(weights[s.indices])]
+
+        def block_sum(block: tuple[int, int]) -> None:
+            first, last = row_offset(block[0], self.n_samples), row_offset(block[1], self.n_samples)
+            segment = np.zeros(last - first)
+            for add in adders:
+                add(*block, segment)
+            mirror_rows(segment, *block, K)
+
+        parallel(block_sum, balanced_blocks(self.n_samples, BLOCK_ENTRIES))
+        return K
+
+    def inner_products(self, M: np.ndarray, subset: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
+        """Return the Frobenius inner products <K_k, M> with a symmetric M of shape (n, n), shape (len(subset),)."""
+        return self._gather(subset, lambda storage, local: storage.inner_products(M, local), ())
+
+    def quad_forms(self, beta: np.ndarray, subset: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
+        """Return beta' K_k beta of the kernels of the subset (default: all).
+
+        Of shape (len(subset),), or (n_tasks, len(subset)) for beta of shape (n_tasks, n).
+        """
+        rows = np.ascontiguousarray(np.atleast_2d(beta), dtype=np.float64)
+        chosen = self._chosen(subset)
+        out = np.empty((rows.shape[0], chosen.size))
+        for storage in self.storages:
+            places, local = held_here(storage.indices, chosen)
+            if places.size:
+                out[:, places] = storage.quad_forms(rows, local)
+        np.maximum(out, 0.0, out=out)  # rounding can leave a tiny negative value where the form vanishes
+        return out if beta.ndim == 2 else out[0]
+
+    def matvecs(self, beta: np.ndarray, subset: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
+        """Return K_k beta for the kernels of the subset (default: all), shape (len(subset), n)."""
+        return self._gather(subset, lambda storage, local: storage.matvecs(beta, local), (self.n_samples,))
+
+    def rows(self, indices: Sequence[int] | np.ndarray, subset: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
+        """Return the given rows of the kernels of the subset, shape (len(subset), len(indices), n)."""
+        rows = np.asarray(indices, dtype=np.int64)
+        return self._gather(subset, lambda storage, local: storage.rows(rows, local), (rows.size, self.n_samples))
+
+    def _gather(self, subset: Any, compute: Any, shape: tuple[int, ...]) -> np.ndarray:
+        chosen = self._chosen(subset)
+        out = np.empty((chosen.size, *shape))
+        for storage in self.storages:
+            places, local = held_here(storage.indices, chosen)
+            if places.size:
+                out[places] = compute(storage, local)
+        return out
+
+    def diagonal(self, subset: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
+        """Return the diagonals of the kernels of the subset, shape (len(subset), n)."""
+        chosen = self._chosen(subset)
+        scale, means, totals = self.normalization.scale, self.normalization.means, self.normalization.totals
+        out = np.empty((len(chosen), self.n_samples))
+        for row, k in enumerate(chosen):
+            entry = self.bound[k]
+            raw = entry.kernel.diagonal(self.X[:, entry.positions])
+            if self.normalization.inverse_norms is not None:
+                raw = raw * self.normalization.inverse_norms[k] ** 2
+            if means is not None and totals is not None:
+                raw = raw - 2 * means[k] + totals[k]
+            out[row] = scale[k] * raw
+        return out
+
+    def learned(self, weights: np.ndarray, keep: np.ndarray | None = None) -> LearnedKernel:
+        """Return the combined kernel as a function of new data, on the training samples ``keep`` (default: all)."""
+        return LearnedKernel.from_bank(
+            self.bound, self.X, self.normalization, self.sample_weight, self._check_weights(weights), keep
+        )
+
+    def cross(self, X: Any, weights: np.ndarray) -> np.ndarray:
+        """Return the combined kernel between X and the training samples, shape (len(X), n_samples)."""
+        return self.learned(weights).cross(X)
+
+    def _chosen(self, subset: Sequence[int] | np.ndarray | None) -> np.ndarray:
+        if subset is None:
+            return np.arange(self.n_kernels)
+        chosen = np.asarray(subset, dtype=np.int64)
+        if chosen.size and not (chosen.min() >= 0 and chosen.max() < self.n_kernels):
+            raise ValueError(
+                f"subset must hold places from 0 to {self.n_kernels - 1}, got {chosen.min()} to {chosen.max()}."
+            )
+        return chosen
+
+    def _check_weights(self, weights: np.ndarray) -> np.ndarray:
+        weights = np.ascontiguousarray(weights, dtype=np.float64)
+        if weights.shape != (self.n_kernels,):
+            raise ValueError(f"weights must have shape ({self.n_kernels},), got {weights.shape}.")
+        if not np.all(weights >= 0):
+            raise ValueError(f"weights must not be negative or NaN, but the smallest is {weights.min():.3g}.")
+        return weights

@@ -1,0 +1,423 @@
+"""A primal-dual interior point for MKL on a few kernels: second order in the weights and in the dual at once.
+
+The problem of :mod:`manykernels.problem` with weights d is the saddle point
+
+    min over d >= 0, sum_k d_k^p <= 1   max over beta   -sum_i conj_i(beta_i) - 1/2 sum_k d_k q_k(beta).
+
+With the multipliers tau of the constraint on d, s_k of d_k >= 0, b of 1' beta = 0, and z of the bounds of beta, its
+optimality conditions are
+
+    conj'(beta) + sum_k d_k K_k beta + b - z_lower + z_upper = 0,     1' beta = 0
+    s_k = tau d_k^(p-1) - q_k(beta) >= 0,   d_k s_k = 0,              sum_k d_k^p = 1
+    z_lower (beta - lower) = 0,   z_upper (upper - beta) = 0.
+
+For p = 1 they say q_k <= tau, with equality where d_k > 0; for p > 1, d_k = (q_k / tau)^(1/(p-1)). Newton's method on
+them, with every product of a variable and its multiplier kept equal to a number mu that goes to 0 (Mehrotra's
+predictor and corrector), takes one factorization for each iteration and reaches full accuracy in a dozen or two,
+whatever C and the kernels are. Duplicate kernels do no harm: the s_k keep the linear system regular.
+
+A loss whose conjugate has a kink at 0 (epsilon-insensitive) is split: beta = x_1 - x_2 with both parts >= 0. In general
+beta = sum_j sign_j x_j. With D_j the second derivative of part j and its bounds, the parts share the field
+K_d dbeta + G' dd + db, so they are eliminated first and leave the diagonal matrix 1/E, E = sum_j 1/D_j:
+
+    (K_d + diag(1/E)) dbeta + G' dd + db 1 = r_beta            G = the rows K_k beta, K_d = sum_k d_k K_k
+    2 G dbeta - (s/d + tau (p-1) d^(p-2)) dd - d^(p-1) dtau = r_s
+    p (d^(p-1))' dd = r_d,     1' dbeta = r_b
+
+What remains is solved on the side of the kernels (a system of their number) or of the samples, whichever is smaller.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
+
+from manykernels.core.results import Certificate, Machine
+from manykernels.problem import Problem
+
+_TO_BOUNDARY = 0.995
+_LEAST_STEP = 1e-9
+_RIDGE = 1e-13
+# The first point keeps this distance from the bounds, as a part of the range that beta uses.
+_FIRST_MARGIN = 0.1
+# A kernel that joins gets at least this slack, as a part of tau: it may violate its constraint at first.
+_NEW_SLACK = 0.1
+# A coefficient is at its bound when its distance, in the size of the coefficients, is this part of its multiplier.
+_CLEAR = 0.1
+
+
+@dataclass
+class Point:
+    """An iterate; x, z_lower and z_upper have shape (n_parts, n_tasks, n_samples), d and s (n_kernels,)."""
+
+    x: np.ndarray
+    d: np.ndarray
+    s: np.ndarray
+    tau: float
+    b: np.ndarray
+    z_lower: np.ndarray
+    z_upper: np.ndarray
+
+    def plus(self, length: float, step: Point) -> Point:
+        """Return this point moved along a step."""
+        moved = {f.name: getattr(self, f.name) + length * getattr(step, f.name) for f in fields(self)}
+        return Point(**moved)
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The best iterate on the chosen kernels.
+
+    Its weights, multiplier tau and slacks s; its machine; the machine's coefficients with those that tend to a bound
+    put there; its certificate on these kernels alone.
+    """
+
+    weights: np.ndarray
+    tau: float
+    slack: np.ndarray
+    machine: Machine
+    snapped: np.ndarray
+    certificate: Certificate
+
+
+class InteriorPoint:
+    """The method on a problem whose bank holds a few kernels; it can be stopped, given other kernels, and go on.
+
+    Parameters
+    ----------
+    problem : Problem
+    p : float in [1, inf)
+        The norm's p.
+    start : Machine
+        Where to begin, pulled inside the bounds.
+    weights : ndarray of shape (n_kernels,)
+    """
+
+    def __init__(self, problem: Problem, p: float, start: Machine, weights: np.ndarray) -> None:
+        self.problem, self.p = problem, p
+        parts = problem.loss.dual_parts(problem.y, problem.C)
+        self.sign = np.array([sign for sign, _, _ in parts])[:, None, None]
+        self.lower = np.array([np.broadcast_to(lower, problem.y.shape) for _, lower, _ in parts])
+        self.upper = np.array([np.broadcast_to(upper, problem.y.shape) for _, _, upper in parts])
+        self.has_lower, self.has_upper = np.isfinite(self.lower), np.isfinite(self.upper)
+        self.n_bounds = int(self.has_lower.sum() + self.has_upper.sum())
+        self.K = np.empty((problem.bank.n_samples, problem.bank.n_samples))
+        self.n_iter = 0
+        self.point, self.products = self._first_point(start, weights)
+
+    def run(self, tol: float, max_iter: int = 100) -> Solution:
+        """Go on until the gap on these kernels is at most ``tol``, or no step is left; return the best iterate."""
+        best = self._solution()
+        for _ in range(max_iter):
+            if best.certificate.gap <= tol or not self._advance():
+                break
+            current = self._solution()
+            if current.certificate.gap < best.certificate.gap:
+                best = current
+        return best
+
+    def exchange(self, problem: Problem, kept: np.ndarray, quad_forms: np.ndarray) -> None:
+        """Go on with other kernels, at the same beta.
+
+        ``kept[k]`` is the place that kernel k of the new bank had in the old one, -1 for a new kernel;
+        ``quad_forms`` are those of the new bank at the current beta. A new kernel gets the weight that makes its
+        product d_k s_k equal to the mean of the others, so that the iterate stays as central as it was.
+        """
+        point, old, mu = self.point, kept >= 0, self.complementarity(self.point)
+        level = max(point.tau, float(quad_forms.max()))
+        s = np.maximum(point.tau - quad_forms, _NEW_SLACK * level)
+        if self.p > 1:
+            s = mu / np.maximum((quad_forms / level) ** (1 / (self.p - 1)), mu / level)
+        d = mu / s
+        d[old], s[old] = point.d[kept[old]], point.s[kept[old]]
+        point.d, point.s = d / np.sum(d**self.p) ** (1 / self.p), s
+        self.problem = problem
+        self.products = self._products(point.x)
+
+    def complementarity(self, point: Point) -> float:
+        """Return the mean product of a variable and its multiplier."""
+        lower = (point.x - self.lower)[self.has_lower] @ point.z_lower[self.has_lower]
+        upper = (self.upper - point.x)[self.has_upper] @ point.z_upper[self.has_upper]
+        return float(point.d @ point.s + lower + upper) / (point.d.size + self.n_bounds)
+
+    def beta(self, x: np.ndarray) -> np.ndarray:
+        """Return the dual coefficients, (n_tasks, n_samples), that the parts make up."""
+        return (self.sign * x).sum(axis=0)
+
+    def _products(self, x: np.ndarray) -> np.ndarray:
+        """Return K_k beta_t, shape (n_tasks, n_kernels, n_samples): the one pass of an iteration."""
+        return np.array([self.problem.bank.matvecs(beta) for beta in self.beta(x)])
+
+    def _solution(self) -> Solution:
+        point, beta = self.point, self.beta(self.point.x)
+        quad_forms = np.maximum(np.einsum("tkn,tn->k", self.products, beta), 0.0)
+        machine = self.problem.machine(beta, np.einsum("k,tkn->tn", point.d, self.products))
+        return Solution(
+            weights=point.d.copy(),
+            tau=point.tau,
+            slack=point.s.copy(),
+            machine=machine,
+            snapped=self._snapped(beta),
+            certificate=self.problem.certificate(point.d, machine, quad_forms),
+        )
+
+    def _snapped(self, beta: np.ndarray) -> np.ndarray:
+        """Return beta with the parts that tend to a bound put there: of a variable and its multiplier one goes to 0."""
+        point, least = self.point, _CLEAR * self._scale(beta)
+        x = np.where(self.has_lower & (point.x - self.lower < point.z_lower * least), self.lower, point.x)
+        x = np.where(self.has_upper & (self.upper - point.x < point.z_upper * least), self.upper, x)
+        return self.beta(x)
+
+    @staticmethod
+    def _scale(beta: np.ndarray) -> np.ndarray:
+        return np.mean(np.abs(beta), axis=-1, keepdims=True) + 1e-300
+
+    # -- the first point ----------------------------------------------------------------------------------------
+
+    def _first_point(self, start: Machine, weights: np.ndarray) -> tuple[Point, np.ndarray]:
+        """Return a point inside the bounds near the given machine, and its products."""
+        x = self._inside(start.beta)
+        products = self._products(x)
+        quad_forms = np.einsum("tkn,tn->k", products, self.beta(x))
+        level = float(quad_forms.max()) or 1.0
+        d = np.maximum(weights, 1e-3 * weights.size ** (-1 / self.p))
+        d = d / np.sum(d**self.p) ** (1 / self.p)
+        tau = 1.1 * level
+        s = np.maximum(tau * d ** (self.p - 1) - quad_forms, 0.1 * level)
+        slopes = self._slopes(x) + self.sign * (np.einsum("k,tkn->tn", d, products) + start.intercept[:, None])
+        z_lower = self._first_multipliers(+slopes, x - self.lower, self.has_lower, float(np.mean(d * s)))
+        z_upper = self._first_multipliers(-slopes, self.upper - x, self.has_upper, float(np.mean(d * s)))
+        return Point(x, d, s, tau, start.intercept.copy(), z_lower, z_upper), products
+
+    @staticmethod
+    def _first_multipliers(slopes: np.ndarray, room: np.ndarray, bounded: np.ndarray, mu: float) -> np.ndarray:
+        """Return what the slopes ask for, as far as the products with the room to the bound stay near ``mu``."""
+        central = mu / np.where(bounded, room, 1.0)
+        return np.where(bounded, np.clip(slopes, 0.1 * central, 100.0 * central), 0.0)
+
+    def _inside(self, beta: np.ndarray) -> np.ndarray:
+        """Return parts x strictly inside their bounds, with 1' beta = 0 for each task, near beta."""
+        x = np.maximum(self.sign * beta, 0.0) if self.sign.size > 1 else beta[None].copy()
+        room = np.where(self.has_lower & self.has_upper, self.upper - self.lower, np.inf)
+        margin = _FIRST_MARGIN * np.minimum(room, 10 * self._scale(beta))
+        x = np.where(self.has_lower, np.maximum(x, self.lower + margin), x)
+        x = np.where(self.has_upper, np.minimum(x, self.upper - margin), x)
+        return self._balanced(x) if self.problem.fit_intercept else x
+
+    def _balanced(self, x: np.ndarray) -> np.ndarray:
+        """Shrink the parts of the side with more weight, so that 1' beta = 0 for each task."""
+        flow = self.sign * x
+        up, down = np.maximum(flow, 0.0).sum(axis=(0, 2)), np.maximum(-flow, 0.0).sum(axis=(0, 2))
+        target = np.minimum(up, down)
+        rise = np.divide(target, up, out=np.ones_like(up), where=up > 0)[None, :, None]
+        fall = np.divide(target, down, out=np.ones_like(down), where=down > 0)[None, :, None]
+        return np.where(flow > 0, x * rise, x * fall)
+
+    def _slopes(self, x: np.ndarray) -> np.ndarray:
+        loss, y, C = self.problem.loss, self.problem.y, self.problem.C
+        return np.array([loss.dual_slope(sign, y, part, C) for sign, part in zip(self.sign.ravel(), x, strict=True)])
+
+    def _curvatures(self, x: np.ndarray) -> np.ndarray:
+        loss, y, C = self.problem.loss, self.problem.y, self.problem.C
+        return np.array([loss.dual_curvature(y, part, C) for part in x])
+
+    # -- one iteration ------------------------------------------------------------------------------------------
+
+    def _advance(self) -> bool:
+        """Make a predictor-corrector step; return whether there was one worth making."""
+        point = self.point
+        try:
+            newton = _Newton(self)
+            mu = self.complementarity(point)
+            affine = newton.direction(0.0, None)
+            predicted = self.complementarity(point.plus(self._longest(affine), affine))
+            step = newton.direction(mu * (predicted / mu) ** 3, affine)
+        except LinAlgError:
+            return False
+        length = min(1.0, _TO_BOUNDARY * self._longest(step))
+        if not length > _LEAST_STEP:
+            return False
+        self.point = point.plus(length, step)
+        self.products = self._products(self.point.x)
+        self.n_iter += 1
+        return True
+
+    def _longest(self, step: Point) -> float:
+        """Return the longest step, at most 1, that keeps every variable and multiplier non-negative."""
+        point, low, high = self.point, self.has_lower, self.has_upper
+        return min(
+            _longest(point.d, step.d),
+            _longest(point.s, step.s),
+            _longest((point.x - self.lower)[low], step.x[low]),
+            _longest((self.upper - point.x)[high], -step.x[high]),
+            _longest(point.z_lower[low], step.z_lower[low]),
+            _longest(point.z_upper[high], step.z_upper[high]),
+        )
+
+
+def _longest(values: np.ndarray, changes: np.ndarray) -> float:
+    falling = changes < 0
+    return float(np.min(-values[falling] / changes[falling], initial=1.0))
+
+
+class _Newton:
+    """The linear system of one iteration, factored once for predictor and corrector."""
+
+    def __init__(self, method: InteriorPoint) -> None:
+        self.method, point = method, method.point
+        G, p = method.products, method.p
+        self.above = np.where(method.has_lower, point.x - method.lower, 1.0)
+        self.below = np.where(method.has_upper, method.upper - point.x, 1.0)
+        beta, power = method.beta(point.x), point.d ** (p - 1)
+        field = np.einsum("k,tkn->tn", point.d, G) + point.b[:, None]
+        self.residual_x = method._slopes(point.x) + method.sign * field - point.z_lower + point.z_upper
+        self.residual_s = point.tau * power - np.einsum("tkn,tn->k", G, beta) - point.s
+        self.residual_d = 1.0 - float(np.sum(point.d**p))
+        self.residual_b = -beta.sum(axis=1)
+        self.D = method._curvatures(point.x) + point.z_lower / self.above + point.z_upper / self.below
+        self.E = np.sum(1.0 / self.D, axis=0)
+        bend = point.s / point.d + (point.tau * (p - 1) * point.d ** (p - 2) if p > 1 else 0.0)
+        K = method.problem.bank.combine(point.d, out=method.K)
+        diagonal = 1.0 / self.E + _RIDGE * float(np.mean(K.diagonal()))
+        side = _KernelSide if point.d.size <= beta.size else _SampleSide
+        self.system = side(K, diagonal, G, bend, power, p, method.problem.fit_intercept)
+
+    def direction(self, mu: float, affine: Point | None) -> Point:
+        """Return the Newton direction towards products equal to ``mu``, with Mehrotra's correction if given."""
+        method, point = self.method, self.method.point
+        c_d = mu - point.d * point.s
+        c_lower = mu - point.z_lower * self.above
+        c_upper = mu - point.z_upper * self.below
+        if affine is not None:
+            c_d = c_d - affine.d * affine.s
+            c_lower = c_lower - affine.z_lower * affine.x
+            c_upper = c_upper + affine.z_upper * affine.x
+        c_lower, c_upper = np.where(method.has_lower, c_lower, 0.0), np.where(method.has_upper, c_upper, 0.0)
+        right_x = -self.residual_x + c_lower / self.above - c_upper / self.below
+        right = np.sum(method.sign * right_x / self.D, axis=0) / self.E
+        answer = self.system.solve(right, self.residual_s - c_d / point.d, self.residual_d, self.residual_b)
+        # D x + sign * field = right_x, and the field is what makes the parts sum to d_beta.
+        d_x = (right_x - method.sign * (right - answer.beta / self.E)) / self.D
+        return Point(
+            x=d_x,
+            d=answer.d,
+            s=(c_d - point.s * answer.d) / point.d,
+            tau=answer.tau,
+            b=answer.b,
+            z_lower=np.where(method.has_lower, (c_lower - point.z_lower * d_x) / self.above, 0.0),
+            z_upper=np.where(method.has_upper, (c_upper + point.z_upper * d_x) / self.below, 0.0),
+        )
+
+
+class _Answer(NamedTuple):
+    beta: np.ndarray
+    d: np.ndarray
+    b: np.ndarray
+    tau: float
+
+
+class _KernelSide:
+    """The linear system with beta eliminated: one Cholesky factorization a task, then a system of the kernels."""
+
+    def __init__(
+        self,
+        K: np.ndarray,
+        diagonal: np.ndarray,
+        G: np.ndarray,
+        bend: np.ndarray,
+        power: np.ndarray,
+        p: float,
+        intercept: bool,
+    ) -> None:
+        n_tasks, m, n = G.shape
+        self.L, self.H = [], np.empty((n_tasks, n, m + 1))
+        for t in range(n_tasks):
+            A = K.copy() if n_tasks > 1 else K
+            A[np.diag_indices(n)] += diagonal[t]
+            self.L.append(cholesky(A, lower=True, overwrite_a=True, check_finite=False))
+            right = np.vstack([G[t], np.ones((1, n))]).T
+            self.H[t] = solve_triangular(self.L[t], right, lower=True, check_finite=False)
+        self.m, self.tasks = m, n_tasks if intercept else 0
+        self.M = np.zeros((m + self.tasks + 1, m + self.tasks + 1))
+        for t in range(n_tasks):
+            self.M[:m, :m] += 2.0 * (self.H[t, :, :m].T @ self.H[t, :, :m])
+        self.M[np.arange(m), np.arange(m)] += bend
+        for t in range(self.tasks):
+            ones = self.H[t, :, m]
+            self.M[m + t, :m] = ones @ self.H[t, :, :m]
+            self.M[:m, m + t] = 2.0 * self.M[m + t, :m]
+            self.M[m + t, m + t] = ones @ ones
+        self.M[:m, -1] = power
+        self.M[-1, :m] = p * power
+        if not np.all(np.isfinite(self.M)):
+            raise LinAlgError("not finite")
+
+    def solve(self, r_beta: np.ndarray, r_s: np.ndarray, r_d: float, r_b: np.ndarray) -> _Answer:
+        m, n_tasks = self.m, r_beta.shape[0]
+        half = [solve_triangular(self.L[t], r_beta[t], lower=True, check_finite=False) for t in range(n_tasks)]
+        right = np.zeros(self.M.shape[0])
+        right[:m] = 2.0 * sum(half[t] @ self.H[t, :, :m] for t in range(n_tasks)) - r_s
+        for t in range(self.tasks):
+            right[m + t] = self.H[t, :, m] @ half[t] - r_b[t]
+        right[-1] = r_d
+        small = np.linalg.solve(self.M, right)
+        d, b = small[:m], small[m:-1] if self.tasks else np.zeros(n_tasks)
+        rest = [half[t] - self.H[t, :, :m] @ d - self.H[t, :, m] * b[t] for t in range(n_tasks)]
+        beta = [solve_triangular(self.L[t], rest[t], lower=True, trans=1, check_finite=False) for t in range(n_tasks)]
+        return _Answer(np.array(beta), d, b, float(small[-1]))
+
+
+class _SampleSide:
+    """The linear system with the weights eliminated: one Cholesky factorization of all tasks' samples.
+
+    For more kernels than samples; with p > 1, where ``bend`` is bounded away from 0.
+    """
+
+    def __init__(
+        self,
+        K: np.ndarray,
+        diagonal: np.ndarray,
+        G: np.ndarray,
+        bend: np.ndarray,
+        power: np.ndarray,
+        p: float,
+        intercept: bool,
+    ) -> None:
+        n_tasks, m, n = G.shape
+        self.G = G.transpose(1, 0, 2).reshape(m, n_tasks * n)
+        self.bend, self.power, self.p = bend, power, p
+        scaled = self.G / np.sqrt(bend)[:, None]
+        B = 2.0 * (scaled.T @ scaled)
+        for t in range(n_tasks):
+            own = slice(t * n, (t + 1) * n)
+            B[own, own] += K
+        B[np.diag_indices_from(B)] += diagonal.ravel()
+        self.L = cholesky(B, lower=True, overwrite_a=True, check_finite=False)
+        self.tasks = n_tasks if intercept else 0
+        self.g = self.G.T @ (power / bend)
+        ones = np.zeros((self.tasks, n_tasks, n))
+        for t in range(self.tasks):
+            ones[t, t] = 1.0
+        # Beta depends on the few other unknowns (tau, b) through these columns.
+        self.columns = np.vstack([-self.g[None, :], ones.reshape(self.tasks, n_tasks * n)])
+        self.half = solve_triangular(self.L, self.columns.T, lower=True, check_finite=False)
+        self.M = -(self.half.T @ self.half)
+        self.M[0, 0] += 0.5 * float(np.sum(power**2 / bend))
+        if not np.all(np.isfinite(self.M)):
+            raise LinAlgError("not finite")
+
+    def solve(self, r_beta: np.ndarray, r_s: np.ndarray, r_d: float, r_b: np.ndarray) -> _Answer:
+        n_tasks = r_beta.shape[0]
+        known = r_beta.ravel() + self.G.T @ (r_s / self.bend)
+        half = solve_triangular(self.L, known, lower=True, check_finite=False)
+        right = np.empty(1 + self.tasks)
+        right[0] = -0.5 * (r_d / self.p + float(np.sum(self.power * r_s / self.bend)))
+        right[1:] = r_b[: self.tasks]
+        few = np.linalg.solve(self.M, right - self.half.T @ half)
+        beta = solve_triangular(self.L, half - self.half @ few, lower=True, trans=1, check_finite=False)
+        d = (2.0 * (self.G @ beta) - self.power * few[0] - r_s) / self.bend
+        b = few[1:] if self.tasks else np.zeros(n_tasks)
+        return _Answer(beta.reshape(r_beta.shape), d, b, float(few[0]))

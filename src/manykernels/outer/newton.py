@@ -1,0 +1,222 @@
+"""Second-order MKL on a working set of kernels: few full passes, whatever the number of kernels.
+
+Solves the problem of :mod:`manykernels.problem` for LpNorm(p) with finite p. Most kernels matter little: for p = 1 all
+but a few have weight 0. So the method keeps a working set of kernels, solves the problem on it by the primal-dual
+interior point of :mod:`manykernels.outer.interior_point`, and makes one full pass of quadratic forms
+q_k = beta' K_k beta over all kernels. The pass certifies (the relative duality gap over all kernels is the stopping
+rule), and it shows which kernels are missing: with the multiplier tau of the norm, those with q_k > tau for p = 1, and
+for p > 1 those whose share (q_k / tau)^(p/(p-1)) of the dual norm is not negligible.
+
+The first sets are guesses and the first solves rough; the interior point is not started anew when kernels join or
+leave, but goes on from where it stands. The optimal value on the working set falls with each kernel that violates its
+condition and joins, and does not change when kernels of weight 0 leave, so no set occurs twice. For p = 1, kernels
+that provably have weight 0 (:mod:`manykernels.outer.screening`) are not looked at again. Where rounding stops the
+interior point before the gap is reached, the closed-form alternation goes on from its weights.
+
+At the end the machine is solved once more with the weights found, without the kernels whose weight vanishes in the
+limit (p = 1), so that weights and dual coefficients are exactly 0 where they should be.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from manykernels.compute.threads import one_blas_thread
+from manykernels.core.results import Machine, Result
+from manykernels.norms import LpNorm
+from manykernels.outer.group_lasso import group_lasso
+from manykernels.outer.interior_point import InteriorPoint, Solution
+from manykernels.outer.recorder import Recorder
+from manykernels.outer.screening import surviving_kernels
+from manykernels.problem import Problem
+
+_FIRST_SET = 40
+_MOST_NEW = 40
+_FIRST_TARGET = 0.1  # gap on the working set at which the first full pass is worth its cost
+_NEXT_TARGET = 0.03  # and how much smaller each time the set proves complete
+_LAST_TARGET = 0.5  # of tol
+_NEGLIGIBLE = 0.1  # of tol: what kernels outside the set may add to the dual norm when p > 1
+_SCREEN_BELOW = 1e-3  # gap below which screening is worth a pass
+_SCREEN_AGAIN = 0.2  # and how much smaller the gap must be for another
+_POLISH = (0.02, 1e-4, 1e-6)  # of tol: gaps on the working set that tell apart what tends to 0
+_MANY_SAMPLES = 1000
+
+
+def newton(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: np.ndarray | None = None) -> Result:
+    """Run the method.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its norm is an LpNorm with finite p.
+    tol : float
+        Relative duality gap to reach.
+    max_iter : int
+        Most rounds; each makes one full pass of quadratic forms.
+    start : ndarray of shape (n_kernels,), optional
+        Weights to start from. Default: equal weights.
+
+    Returns
+    -------
+    Result
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.kernels import Gaussian, KernelBank
+    >>> from manykernels.losses import Hinge
+    >>> from manykernels.norms import LpNorm
+    >>> from manykernels.outer.newton import newton
+    >>> from manykernels.problem import Problem
+    >>> X = np.linspace(-3, 3, 30)[:, None]
+    >>> bank = KernelBank([Gaussian(w) for w in (0.1, 1.0, 10.0)]).bind(X)
+    >>> problem = Problem(bank, Hinge(), LpNorm(1), np.sign(np.sin(3 * X.T)), np.ones((1, 30)))
+    >>> result = newton(problem, tol=1e-5)
+    >>> result.converged, np.flatnonzero(result.weights)
+    (True, array([0, 1]))
+    """
+    if not isinstance(problem.norm, LpNorm) or np.isinf(problem.norm.p):
+        raise ValueError(f"solver='newton' needs LpNorm(p) with finite p, got {problem.norm!r}.")
+    with one_blas_thread(problem.bank.n_samples < _MANY_SAMPLES):
+        run = _Run(problem, problem.norm.p, tol)
+        with run.recorder.interruptible():
+            run.solve(max_iter, start)
+        return run.recorder.result(run.K)
+
+
+class _Run:
+    """One run: the working set, the kernels still in question, and what has been reached."""
+
+    def __init__(self, problem: Problem, p: float, tol: float) -> None:
+        self.problem, self.p, self.tol = problem, p, tol
+        self.recorder = Recorder(problem, tol)
+        self.candidates = np.arange(problem.bank.n_kernels)
+        self.screen_below = _SCREEN_BELOW
+        self.K = np.empty((problem.bank.n_samples, problem.bank.n_samples))
+
+    def solve(self, max_iter: int, start: np.ndarray | None) -> None:
+        """Alternate solves on the working set with full passes, then finish."""
+        machine, quad_forms = self._begin(start)
+        if self.recorder.gap <= self.tol:
+            return
+        tau = self.problem.norm.dual_square(quad_forms)
+        chosen = self._important(quad_forms, 0.5 * tau if self.p == 1 else tau, _FIRST_SET)
+        weights = np.ones(chosen.size) if start is None else start[chosen]
+        method = InteriorPoint(self._restricted(chosen), self.p, machine, weights)
+        target = _FIRST_TARGET
+        for _ in range(max_iter):
+            solution = method.run(max(target, _LAST_TARGET * self.tol))
+            gap, quad_forms = self._certify(chosen, solution)
+            if gap <= self.tol:
+                break
+            after = self._next_set(chosen, solution, quad_forms)
+            complete = np.array_equal(after, chosen) or gap <= 3.0 * solution.certificate.gap
+            if not np.array_equal(after, chosen):
+                at = np.searchsorted(chosen, after)
+                at[at == chosen.size] = 0
+                kept = np.where(chosen[at] == after, at, -1)
+                method.exchange(self._restricted(after), kept, quad_forms[np.searchsorted(self.candidates, after)])
+                chosen = after
+            elif solution.certificate.gap > max(target, _LAST_TARGET * self.tol):
+                break  # the interior point has come to its end
+            if complete:
+                target = _NEXT_TARGET * solution.certificate.gap
+        self._finish(chosen, method)
+        self.recorder.n_inner_solves += method.n_iter
+        if self.recorder.gap > self.tol:
+            self._fall_back()
+
+    def _restricted(self, chosen: np.ndarray) -> Problem:
+        return replace(self.problem, bank=self.problem.bank.subset(chosen))
+
+    def _begin(self, start: np.ndarray | None) -> tuple[Machine, np.ndarray]:
+        """Solve roughly with equal weights: its quadratic forms tell which kernels to look at first."""
+        problem = self.problem
+        weights = problem.norm.initial_weights(problem.bank.n_kernels) if start is None else start
+        machine = self.recorder.solve(problem.bank.combine(weights, out=self.K), None, _FIRST_TARGET)
+        quad_forms = problem.quad_forms(machine)
+        self.recorder.record(weights, machine, problem.certificate(weights, machine, quad_forms))
+        return machine, quad_forms
+
+    def _important(self, quad_forms: np.ndarray, tau: float, most: int) -> np.ndarray:
+        """Return the candidates that a working set should hold, in order of their place in the bank.
+
+        For p = 1 the ``most`` largest with q_k > tau. For p > 1 the largest, until the rest adds less than a part of
+        tol to the dual norm.
+        """
+        order = np.argsort(-quad_forms, kind="stable")
+        if self.p == 1:
+            order = order[:most]
+            return np.sort(self.candidates[order[quad_forms[order] > tau]])
+        share = (quad_forms[order] / tau) ** (self.p / (self.p - 1))
+        rest = np.cumsum(share[::-1])[::-1]
+        return np.sort(self.candidates[order[rest > _NEGLIGIBLE * self.tol * share.sum()]])
+
+    def _certify(self, chosen: np.ndarray, solution: Solution) -> tuple[float, np.ndarray]:
+        """Make a full pass; return the gap over all kernels and the quadratic forms of the candidates."""
+        problem = self.problem
+        weights = np.zeros(problem.bank.n_kernels)
+        weights[chosen] = solution.weights
+        quad_forms = problem.quad_forms(solution.machine, self.candidates)
+        certificate = problem.certificate(weights, solution.machine, self._spread(quad_forms))
+        self.recorder.record(weights, solution.machine, certificate)
+        if self.p == 1 and self.tol < certificate.gap < self.screen_below:
+            self.screen_below = _SCREEN_AGAIN * certificate.gap
+            survivors = surviving_kernels(
+                problem, weights, solution.machine, quad_forms, certificate.dual, self.candidates
+            )
+            quad_forms = quad_forms[np.isin(self.candidates, survivors)]
+            self.candidates = survivors
+        return abs(certificate.gap), quad_forms
+
+    def _spread(self, quad_forms: np.ndarray) -> np.ndarray:
+        """Return quadratic forms for all kernels; those of screened kernels are below the largest, and count as 0."""
+        every = np.zeros(self.problem.bank.n_kernels)
+        every[self.candidates] = quad_forms
+        return every
+
+    def _next_set(self, chosen: np.ndarray, solution: Solution, quad_forms: np.ndarray) -> np.ndarray:
+        """Add what violates its condition; for p = 1, let go of what has lost its weight."""
+        tau = solution.tau if self.p == 1 else self.problem.norm.dual_square(quad_forms)
+        new = np.setdiff1d(self._important(quad_forms, tau, _MOST_NEW), chosen)
+        if self.p > 1 or new.size == 0 or solution.certificate.gap > 0.01:
+            return np.union1d(chosen, new)
+        lost = solution.weights * solution.tau < 1e-4 * solution.slack
+        return np.union1d(chosen[~lost], new)
+
+    def _finish(self, chosen: np.ndarray, method: InteriorPoint) -> None:
+        """Put exact zeros where they belong: in the weights, and in the dual coefficients.
+
+        The coefficients stay those of the interior point, put at the bounds to which they tend: where the combined
+        kernel is singular, a machine solved anew could be another one, with larger quadratic forms.
+        """
+        for polish in _POLISH if self.p == 1 else (_LAST_TARGET, *_POLISH):
+            solution = method.run(polish * self.tol)
+            weights = np.zeros(self.problem.bank.n_kernels)
+            vanish = (solution.weights * solution.tau < solution.slack) & (self.p == 1)
+            weights[chosen] = np.where(vanish, 0.0, solution.weights)
+            weights = self.problem.norm.scaled(weights)
+            K = self.problem.bank.combine(weights, out=self.K)
+            beta = np.array([self.problem.feasible(row, t) for t, row in enumerate(solution.snapped)])
+            if self._accept(weights, self.problem.machine(beta, beta @ K)):
+                return
+
+    def _accept(self, weights: np.ndarray, machine: Machine) -> bool:
+        """Take this for the result if it reaches the tolerance, or else is the best so far."""
+        quad_forms = self._spread(self.problem.quad_forms(machine, self.candidates))
+        certificate = self.problem.certificate(weights, machine, quad_forms)
+        accepted = abs(certificate.gap) <= max(self.tol, self.recorder.gap)
+        if accepted:
+            self.recorder.keep(weights, machine, certificate)
+        return accepted and certificate.within(self.tol)
+
+    def _fall_back(self) -> None:
+        """Go on by the closed-form alternation from the best weights, none of them 0."""
+        assert self.recorder.weights is not None
+        floor = 1e-6 * self.recorder.weights.max()
+        start = self.problem.norm.scaled(np.maximum(self.recorder.weights, floor))
+        result = group_lasso(self.problem, tol=self.tol, max_iter=200, start=start)
+        if result.certificate.gap < self.recorder.gap:
+            self.recorder.keep(result.weights, result.machine, result.certificate)

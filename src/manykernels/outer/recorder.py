@@ -1,0 +1,107 @@
+"""What every outer optimizer keeps: the trace, the best iterate so far, the inner solver's accuracy."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from manykernels.core.progress import emit, is_listened_to
+from manykernels.core.results import Certificate, Machine, Result, Step
+from manykernels.problem import Problem
+
+_FIRST_INNER_TOL = 1e-2
+_LEAST_INNER_TOL = 1e-13
+# Below this tolerance, a tighter one that gains nothing means that the inner solver has come to its end.
+_STALLED_BELOW = 1e-8
+# The inner solver's own error may be this part of the gap that is expected; else it is asked for more.
+_INNER_SHARE = 0.2
+
+
+class Recorder:
+    """The trace and the best iterate of one run.
+
+    Attributes
+    ----------
+    trace : list of Step
+    weights, machine, certificate
+        The iterate with the smallest gap so far; None before the first.
+    n_inner_solves : int
+    """
+
+    def __init__(self, problem: Problem, tol: float) -> None:
+        self.problem, self.tol = problem, tol
+        self.trace: list[Step] = []
+        self.n_inner_solves = 0
+        self.interrupted = False
+        self.weights: np.ndarray | None = None
+        self.machine: Machine | None = None
+        self.certificate: Certificate | None = None
+        self._started = time.perf_counter()
+        self._inner_tol = _FIRST_INNER_TOL
+
+    @property
+    def gap(self) -> float:
+        """The smallest gap so far; infinite before the first iterate."""
+        return np.inf if self.certificate is None else abs(self.certificate.gap)
+
+    @contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Let Ctrl-C end the block when someone watches and there is an iterate: they get the best so far."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            if not (is_listened_to() and self.trace):
+                raise
+            self.interrupted = True
+
+    def keep(self, weights: np.ndarray, machine: Machine, certificate: Certificate) -> None:
+        """Make this the best iterate, unasked."""
+        self.weights, self.machine, self.certificate = weights, machine, certificate
+
+    def record(self, weights: np.ndarray, machine: Machine, certificate: Certificate) -> None:
+        """Enter an iterate in the trace, tell the listeners, and keep it if it is the best."""
+        if self.certificate is None or abs(certificate.gap) < self.gap:
+            self.keep(weights, machine, certificate)
+        step = Step(
+            iteration=len(self.trace) + 1,
+            seconds=time.perf_counter() - self._started,
+            objective=certificate.primal,
+            gap=certificate.gap,
+            n_active=int(np.count_nonzero(weights)),
+            tol=self.tol,
+        )
+        self.trace.append(step)
+        emit(step)
+
+    def solve(self, K: np.ndarray, start: Machine | None, expected_gap: float) -> Machine:
+        """Solve the machine for the kernel K, as exactly as a gap of ``expected_gap`` asks for."""
+        machine, error = start, np.inf
+        while True:
+            machine = self.problem.solve(K, machine, self._inner_tol)
+            self.n_inner_solves += 1
+            allowed = _INNER_SHARE * expected_gap * abs(self.problem.objective(machine))
+            before, error = error, self.problem.inner_gap(machine)
+            stalled = error > 0.9 * before and self._inner_tol < _STALLED_BELOW
+            if error <= allowed or stalled or self._inner_tol <= _LEAST_INNER_TOL:
+                return machine
+            self._inner_tol *= 0.1
+
+    def result(self, K: np.ndarray) -> Result:
+        """Return the best iterate; K is a combined kernel near it, for the size of the rounding errors."""
+        assert self.weights is not None
+        assert self.machine is not None
+        assert self.certificate is not None
+        return Result(
+            weights=self.weights,
+            machine=self.machine,
+            certificate=self.certificate,
+            converged=self.certificate.within(self.tol),
+            n_iter=len(self.trace),
+            n_inner_solves=self.n_inner_solves,
+            rounding=self.problem.rounding(K, self.machine) / max(abs(self.certificate.primal), 1e-300),
+            interrupted=self.interrupted,
+            trace=self.trace,
+        )

@@ -1,0 +1,44 @@
+"""Certificates and listeners."""
+
+import pytest
+
+from manykernels.core.progress import emit, is_listened_to, listen
+from manykernels.core.results import Certificate, Step
+
+
+@pytest.mark.parametrize(
+    ("primal", "dual", "gap"),
+    [(10.0, 9.0, 0.1), (1.0, -1.0, 2.0), (-9.0, -10.0, 0.1), (0.0, 0.0, 0.0), (0.0, -5.0, 1.0)],
+)
+def test_relative_gap(primal, dual, gap):
+    assert Certificate(primal, dual).gap == pytest.approx(gap)
+
+
+def step(iteration=1):
+    return Step(iteration=iteration, seconds=0.0, objective=1.0, gap=0.5, n_active=3, tol=1e-3)
+
+
+def test_listeners_hear_each_step_inside_the_block_only():
+    heard, also = [], []
+    emit(step(0))
+    with listen(heard.append):
+        emit(step(1))
+        with listen(also.append):
+            assert is_listened_to()
+            emit(step(2))
+        emit(step(3))
+    emit(step(4))
+    assert [s.iteration for s in heard] == [1, 2, 3]
+    assert [s.iteration for s in also] == [2]
+    assert not is_listened_to()
+
+
+def test_a_listener_leaves_after_an_error():
+    with pytest.raises(RuntimeError, match="stop"), listen(print):
+        raise RuntimeError("stop")
+    assert not is_listened_to()
+
+
+def test_records_are_frozen():
+    with pytest.raises(AttributeError):
+        step().gap = 0.0

@@ -1,0 +1,109 @@
+"""Distinct samples: the same for dense and sparse data, and independent of the order of the rows."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from manykernels.core.samples import distinct_samples
+
+FORMS = {"dense": np.asarray, "sparse": sp.csr_matrix}
+every_form = pytest.mark.parametrize("form", FORMS)
+
+
+def repeated(n=40, seed=0):
+    """Rows drawn with repetition from few; targets and weights, some of them zero."""
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.standard_normal((8, 3)), 1)[rng.integers(0, 8, n)] * (rng.random((n, 1)) < 0.9)
+    return X, rng.integers(0, 2, n).astype(float), rng.integers(0, 3, n).astype(float)
+
+
+def naive(X, y, weight):
+    """{(row, target): summed weight} of the rows with a positive weight."""
+    out = {}
+    for x, target, w in zip(X, y, weight, strict=True):
+        if w > 0:
+            out[(*x, target)] = out.get((*x, target), 0.0) + w
+    return out
+
+
+@every_form
+def test_against_a_dictionary(form):
+    X, y, weight = repeated()
+    samples = distinct_samples(FORMS[form](X), y, weight)
+    found = {(*X[i], y[i]): w for i, w in zip(samples.rows, samples.weight, strict=True)}
+    assert found == pytest.approx(naive(X, y, weight))
+    assert len(found) == len(samples.rows)
+
+
+@every_form
+def test_owner_rows_and_share(form):
+    X, y, weight = repeated()
+    samples = distinct_samples(FORMS[form](X), y, weight)
+    for i in range(len(y)):
+        if weight[i] == 0:
+            assert samples.owner[i] == -1
+            assert samples.share[i] == 0.0
+        else:
+            first = samples.rows[samples.owner[i]]
+            assert first <= i
+            assert np.array_equal(X[first], X[i])
+            assert y[first] == y[i]
+            assert samples.share[i] == pytest.approx(weight[i] / samples.weight[samples.owner[i]])
+
+
+@every_form
+def test_spread_keeps_sums(form):
+    X, y, weight = repeated()
+    samples = distinct_samples(FORMS[form](X), y, weight)
+    values = np.random.default_rng(1).standard_normal((2, samples.rows.size))
+    spread = samples.spread(values)
+    assert spread.shape == (2, len(y))
+    np.testing.assert_allclose(spread.sum(axis=1), values.sum(axis=1))
+    assert np.all(spread[:, weight == 0] == 0.0)
+
+
+@every_form
+def test_the_order_of_the_rows_does_not_matter(form):
+    X, y, weight = repeated()
+    order = np.random.default_rng(2).permutation(len(y))
+    one = distinct_samples(FORMS[form](X), y, weight)
+    other = distinct_samples(FORMS[form](X[order]), y[order], weight[order])
+    np.testing.assert_array_equal(X[one.rows], X[order][other.rows])
+    np.testing.assert_array_equal(y[one.rows], y[order][other.rows])
+    np.testing.assert_allclose(one.weight, other.weight)
+
+
+@every_form
+def test_minus_zero_is_zero(form):
+    X = FORMS[form](np.array([[0.0, 1.0], [-0.0, 1.0]]))
+    assert distinct_samples(X, np.zeros(2), np.ones(2)).rows.size == 1
+
+
+def test_sparse_rows_written_differently_are_the_same():
+    """Explicit zeros, unsorted indices and entries in two parts; the matrix that was given is left alone."""
+    data, indices, indptr = np.array([2.0, 5.0, 5.0, 2.0, 0.0, 1.0, 4.0, 2.0]), [0, 2, 2, 0, 1, 2, 2, 0], [0, 2, 5, 8]
+    X = sp.csr_matrix((data, indices, indptr), shape=(3, 3))
+    before = X.data.copy(), X.indices.copy()
+    assert distinct_samples(X, np.zeros(3), np.ones(3)).rows.tolist() == [0]
+    np.testing.assert_array_equal(X.data, before[0])
+    np.testing.assert_array_equal(X.indices, before[1])
+
+
+@every_form
+def test_all_distinct_and_all_equal(form):
+    X = np.arange(12.0).reshape(6, 2)
+    assert sorted(distinct_samples(FORMS[form](X), np.zeros(6), np.ones(6)).rows) == list(range(6))
+    same = distinct_samples(FORMS[form](np.ones((6, 2))), np.zeros(6), np.ones(6))
+    assert same.rows.tolist() == [0]
+    assert same.weight.tolist() == [6.0]
+
+
+def test_empty_rows_are_rows():
+    X = sp.csr_matrix(np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 0.0]]))
+    assert sorted(distinct_samples(X, np.zeros(3), np.ones(3)).weight) == [1.0, 2.0]
+
+
+@every_form
+def test_no_weight_at_all_is_an_error(form):
+    with pytest.raises(ValueError, match=r"^sample_weight is zero for every sample"):
+        distinct_samples(FORMS[form](np.eye(3)), np.zeros(3), np.zeros(3))
