@@ -53,7 +53,7 @@ def test_extreme_C(task, loss, p, C):
     primal, dual, gap = recompute(model, grams, y, C, loss, p)
     assert model.converged_
     assert gap <= 1.2e-4  # the true gap: what rounding adds is part of the tolerance
-    assert dual <= primal
+    assert dual <= primal * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("p", [1.001, 1.0, 2.0])

@@ -23,12 +23,14 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
+from manykernels.compute.pairwise import dense
 from manykernels.core.results import Step
 from manykernels.estimators.base import BaseMKL
 from manykernels.estimators.classifier import MKLClassifier
 from manykernels.estimators.predictor import Predictor
 from manykernels.estimators.regressor import MKLRegressor
 from manykernels.kernels import Dirichlet, Gaussian, Kernel, Linear, Polynomial, Precomputed
+from manykernels.kernels.base import PrecomputedColumns
 from manykernels.kernels.groups import BoundKernel
 from manykernels.kernels.learned import LearnedKernel
 from manykernels.norms import LpNorm
@@ -126,7 +128,7 @@ def load(path: Any, kernels: Iterable[type[Kernel]] = ()) -> Any:
         return _decode(manifest, arrays, {c.__name__: c for c in (*_KERNELS, *kernels)})
     except _BadModelError as error:
         raise ValueError(f"{str(path)!r} {error}") from None
-    except (zipfile.BadZipFile, KeyError, IndexError, TypeError, AttributeError, EOFError, OSError) as error:
+    except Exception as error:  # whatever a damaged zip, array or manifest leads to
         raise ValueError(f"{str(path)!r} is damaged or not a manykernels model ({type(error).__name__}).") from error
 
 
@@ -166,9 +168,12 @@ def _decode(manifest: dict, arrays: dict[str, np.ndarray], known: dict[str, type
         raise _BadModelError(f"holds a model of the unknown kind {manifest['estimator']!r}.")
     estimator = _ESTIMATORS[manifest["estimator"]]()
     predictors = [_decode_predictor(entry, arrays, known) for entry in manifest["predictors"]]
+    if not predictors:
+        raise _BadModelError("holds no predictor: the file is damaged.")
     parameters = {name: _decode_parameter(value) for name, value in manifest["parameters"].items()}
     if parameters["kernels"] is None:
-        parameters["kernels"] = [entry.kernel for entry in predictors[0].kernel.bound]
+        active = {k: e.kernel for p in predictors for k, e in zip(p.active.tolist(), p.kernel.bound, strict=True)}
+        parameters["kernels"] = [active[k] for k in sorted(active)]
     estimator.set_params(**parameters)
     for name in _ARRAYS:
         setattr(estimator, name, arrays[name])
@@ -201,9 +206,9 @@ def _encode_parameter(name: str, value: Any) -> Any:
         return {"LpNorm": _encode_parameter("p", value.p)}
     if name == "class_weight" and isinstance(value, dict):
         return {"class_weight": [[_plain(k), _plain(v)] for k, v in value.items()]}
-    if name == "random_state" and not isinstance(value, (int, type(None))):
-        return None  # a generator's state is of no use to a fitted model
     value = _plain(value)
+    if name == "random_state" and not isinstance(value, int):
+        return None  # a generator's state is of no use to a fitted model
     if isinstance(value, float) and math.isinf(value):
         return {"float": "inf"}
     return value
@@ -234,11 +239,8 @@ def _encode_text(archive: _Archive, name: str, array: np.ndarray | None) -> str 
 
 def _encode_predictor(archive: _Archive, i: int, predictor: Predictor) -> dict:
     kernel, prefix = predictor.kernel, f"predictor{i}_"
-    X, coded = kernel.X, []
-    if any(isinstance(entry.kernel, Precomputed) for entry in kernel.bound):
-        X = _renumber(X, kernel.bound)
-    for k, entry in enumerate(kernel.bound):
-        coded.append(_encode_kernel(archive, f"{prefix}kernel{k}", entry, kernel.X))
+    X = kernel.X
+    coded = [_encode_kernel(archive, f"{prefix}kernel{k}", entry, X) for k, entry in enumerate(kernel.bound)]
     if sp.issparse(X):
         for part in ("data", "indices", "indptr"):
             archive.put(f"{prefix}X_{part}", getattr(X, part))
@@ -270,22 +272,17 @@ def _predictor_arrays(predictor: Predictor) -> dict[str, np.ndarray]:
     return {name: array for name, array in arrays.items() if array is not None}
 
 
-def _renumber(X: Any, bound: tuple[BoundKernel, ...]) -> Any:
-    """Number the kept samples 0, 1, ... in the columns of sample numbers: the file holds their rows only."""
-    X = X.toarray() if sp.issparse(X) else X.copy()
-    for entry in bound:
-        if isinstance(entry.kernel, Precomputed):
-            X[:, entry.positions[0]] = np.arange(X.shape[0])
-    return X
-
-
 def _encode_kernel(archive: _Archive, name: str, entry: BoundKernel, X: Any) -> dict:
-    kernel = entry.kernel
-    parameters = {k: v for k, v in kernel.parameters().items() if k not in ("columns", "group", "label")}
+    kernel, is_matrix = entry.kernel, isinstance(entry.kernel, Precomputed)
     if isinstance(kernel, Precomputed):
-        numbers = np.asarray(X[:, entry.positions].toarray() if sp.issparse(X) else X[:, entry.positions])
-        archive.put(name, kernel.K[:, numbers[:, 0].astype(np.int64)])
+        numbers = np.unique(dense(X[:, entry.positions])[:, 0].astype(np.int64))
+        archive.put(name, kernel.columns_of(numbers))
+        archive.put(f"{name}_numbers", numbers)
+        archive.put(f"{name}_diagonal", kernel.whole_diagonal())
         parameters = {}
+    else:
+        own = kernel.parameters().items()
+        parameters = {k: _plain(v) for k, v in own if k not in ("columns", "group", "label")}
     try:
         json.dumps(parameters)
     except TypeError:
@@ -293,13 +290,13 @@ def _encode_kernel(archive: _Archive, name: str, entry: BoundKernel, X: Any) -> 
             f"The kernel {entry.name!r} has parameters that are not numbers or text, and cannot be saved."
         ) from None
     return {
-        "class": type(kernel).__name__,
+        "class": "Precomputed" if is_matrix else type(kernel).__name__,
         "parameters": parameters,
         "positions": entry.positions.tolist(),
         "name": entry.name,
         "group": entry.group,
         "label": kernel.label,
-        "array": name if isinstance(kernel, Precomputed) else None,
+        "array": name if is_matrix else None,
     }
 
 
@@ -309,11 +306,12 @@ def _decode_kernel(entry: dict, arrays: dict[str, np.ndarray], known: dict[str, 
             f"uses the kernel class {entry['class']}, which is not part of manykernels: pass it as "
             f"load(path, kernels=[{entry['class']}])."
         )
-    common = {"columns": entry["positions"], "group": entry["group"], "label": entry["label"]}
-    if entry["array"] is not None:
-        kernel: Kernel = SavedColumns(arrays[entry["array"]], **common)
+    name = entry["array"]
+    if name is not None:
+        kernel: Kernel = PrecomputedColumns(arrays[name], arrays[f"{name}_numbers"], arrays[f"{name}_diagonal"])
     else:
-        kernel = known[entry["class"]](**entry["parameters"], **common)
+        kernel = known[entry["class"]](**entry["parameters"])
+    kernel.columns, kernel.group, kernel.label = entry["positions"], entry["group"], entry["label"]
     return BoundKernel(kernel, np.array(entry["positions"], dtype=np.int64), entry["name"], entry["group"])
 
 
@@ -339,19 +337,3 @@ def _decode_predictor(entry: dict, arrays: dict[str, np.ndarray], known: dict[st
     if kernel.coefficients.shape != (len(kernel.bound),) or array("coef").shape[1] != X.shape[0]:
         raise _BadModelError("is damaged: its parts do not fit together.")
     return Predictor(kernel, array("coef"), array("intercept"), array("active"), array("rows"), int(entry["n_train"]))
-
-
-class SavedColumns(Precomputed):
-    """A precomputed kernel as a model file keeps it: all samples against the support vectors only."""
-
-    def __init__(self, K: Any, columns: Any = None, group: str | None = None, label: str | None = None) -> None:
-        Kernel.__init__(self, columns, group, label)
-        self.K = np.asarray(K)
-
-    def compute(self, X: Any, Z: Any) -> np.ndarray:
-        if Z.shape[0] != self.K.shape[1] or not np.array_equal(np.asarray(Z)[:, 0], np.arange(self.K.shape[1])):
-            raise ValueError("A loaded model keeps precomputed kernels for predictions only, not for kernel(X, Z).")
-        return self.K[self._numbers(X)]
-
-    def diagonal(self, X: Any) -> np.ndarray:
-        raise ValueError("A loaded model does not keep the diagonal of precomputed kernels: refit for cosine.")

@@ -355,6 +355,14 @@ class Precomputed(Kernel):
         numbers = self._numbers(X)
         return self.K[numbers, numbers].astype(np.float64)
 
+    def columns_of(self, numbers: np.ndarray) -> np.ndarray:
+        """Return the kernel of all samples with the given ones: what predictions from these need."""
+        return self.K[:, numbers]
+
+    def whole_diagonal(self) -> np.ndarray:
+        """Return k(i, i) of all samples."""
+        return self.K.diagonal()
+
     def _numbers(self, X: Any) -> np.ndarray:
         values = dense(X)
         if values.ndim != 2 or values.shape[1] != 1:
@@ -378,6 +386,37 @@ class Precomputed(Kernel):
     def name(self, where: str) -> str:
         """Return the label: the column of sample numbers says nothing."""
         return self.title
+
+
+class PrecomputedColumns(Precomputed):
+    """A precomputed kernel as a model file keeps it: all samples against the support vectors only.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n_kept)
+    numbers : ndarray of shape (n_kept,)
+        Sample numbers of the columns, in increasing order.
+    diagonal : ndarray of shape (n,)
+    """
+
+    def __init__(self, K: np.ndarray, numbers: np.ndarray, diagonal: np.ndarray) -> None:
+        Kernel.__init__(self)
+        self.K, self.numbers, self._diagonal = K, numbers, diagonal
+
+    def compute(self, X: Any, Z: Any) -> np.ndarray:
+        return self.columns_of(self._numbers(Z))[self._numbers(X)]
+
+    def columns_of(self, numbers: np.ndarray) -> np.ndarray:
+        places = np.minimum(np.searchsorted(self.numbers, numbers), self.numbers.size - 1)
+        if not np.array_equal(self.numbers[places], numbers):
+            raise ValueError("A loaded model keeps precomputed kernels with its support vectors only.")
+        return self.K[:, places]
+
+    def diagonal(self, X: Any) -> np.ndarray:
+        return self._diagonal[self._numbers(X)]
+
+    def whole_diagonal(self) -> np.ndarray:
+        return self._diagonal
 
 
 def _check_precomputed(K: Any, label: str | None) -> np.ndarray:

@@ -78,6 +78,8 @@ def _run(problem: Problem, tol: float, max_iter: int, start: np.ndarray | None) 
             if gap <= tol:
                 _prune(recorder, K)
                 break
+            if recorder.is_stuck:
+                break
             weights = problem.norm.weights(weights * np.sqrt(quad_forms))
     return recorder.result(K)
 

@@ -232,6 +232,8 @@ class InteriorPoint:
         try:
             newton = _Newton(self)
             mu = self.complementarity(point)
+            if not mu > 0.0:
+                return False
             affine = newton.direction(0.0, None)
             predicted = self.complementarity(point.plus(self._longest(affine), affine))
             step = newton.direction(mu * (predicted / mu) ** 3, affine)

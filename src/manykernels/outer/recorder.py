@@ -16,6 +16,8 @@ _FIRST_INNER_TOL = 1e-2
 _LEAST_INNER_TOL = 1e-13
 # Below this tolerance, a tighter one that gains nothing means that the inner solver has come to its end.
 _STALLED_BELOW = 1e-8
+_PATIENCE = 5
+_LONG = 50
 # The inner solver's own error may be this part of the gap that is expected; else it is asked for more.
 _INNER_SHARE = 0.2
 
@@ -29,12 +31,15 @@ class Recorder:
     weights, machine, certificate
         The iterate with the smallest gap so far; None before the first.
     n_inner_solves : int
+    n_stalled : int
+        Last solves in a row that did not reach the accuracy asked for.
     """
 
     def __init__(self, problem: Problem, tol: float) -> None:
         self.problem, self.tol = problem, tol
         self.trace: list[Step] = []
         self.n_inner_solves = 0
+        self.n_stalled = 0
         self.interrupted = False
         self.weights: np.ndarray | None = None
         self.machine: Machine | None = None
@@ -46,6 +51,12 @@ class Recorder:
     def gap(self) -> float:
         """The smallest gap so far; infinite before the first iterate."""
         return np.inf if self.certificate is None else abs(self.certificate.gap)
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether the inner solver is at the end of its digits: it stalls, or the gap has long not become smaller."""
+        since = len(self.trace) - 1 - int(np.argmin([abs(step.gap) for step in self.trace]))
+        return self.n_stalled > _PATIENCE or since > _LONG
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
@@ -84,8 +95,11 @@ class Recorder:
             self.n_inner_solves += 1
             allowed = _INNER_SHARE * expected_gap * abs(self.problem.objective(machine))
             before, error = error, self.problem.inner_gap(machine)
-            stalled = error > 0.9 * before and self._inner_tol < _STALLED_BELOW
-            if error <= allowed or stalled or self._inner_tol <= _LEAST_INNER_TOL:
+            if error <= allowed:
+                self.n_stalled = 0
+                return machine
+            if (error > 0.9 * before and self._inner_tol < _STALLED_BELOW) or self._inner_tol <= _LEAST_INNER_TOL:
+                self.n_stalled += 1
                 return machine
             self._inner_tol *= 0.1
 
