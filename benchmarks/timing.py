@@ -8,7 +8,6 @@ from collections.abc import Callable
 import numpy as np
 
 
-
 def seconds(run: Callable[[], object], repeats: int = 5) -> float:
     """Return the median time of ``run`` after one run that pays for compilation and cold caches."""
     run()
@@ -30,5 +29,3 @@ def streaming_seconds(n_bytes: int) -> float:
     data = np.ones(n_bytes // 4, np.float32)
     pieces = np.array_split(data, n_threads())
     return seconds(lambda: parallel(np.sum, pieces))
-
-

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.spatial.distance import cdist
-from tests.kernels import naive
 
 from manykernels.kernels import Dirichlet, Gaussian, Kernel, KernelBank, Linear, Polynomial, Precomputed
+from tests.kernels import naive
 
 STORAGES = ["auto", "packed", "factors", "recomputed"]
 NORMALIZATIONS = ["mean_diag", "trace", "cosine", None]

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
-from tests.reference import oracle
 
 from manykernels.losses import EpsilonInsensitive, Hinge, Logistic, SmoothLoss, Squared, SquaredHinge
+from tests.reference import oracle
 
 LOSSES = [Hinge(), SquaredHinge(), Logistic(), Squared(), EpsilonInsensitive(0.1), EpsilonInsensitive(0.0)]
 SMOOTH = [loss for loss in LOSSES if isinstance(loss, SmoothLoss)]

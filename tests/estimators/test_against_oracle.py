@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from tests.reference.oracle import certificate, random_problem, solve_dual
 
 from manykernels import MKLClassifier, MKLRegressor
 from manykernels.kernels import KernelBank, standard_bank
+from tests.reference.oracle import certificate, random_problem, solve_dual
 
 N_SAMPLES, N_KERNELS = 60, 12
 NORMS = [1.0, 4 / 3, 2.0, 4.0, np.inf]

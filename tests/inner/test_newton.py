@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.linalg import cholesky
 from scipy.optimize import minimize
-from tests.reference import oracle
 
 from manykernels.inner.newton import solve
 from manykernels.losses import Logistic, Squared, SquaredHinge
+from tests.reference import oracle
 
 LOSSES = [Logistic(), SquaredHinge()]
 every_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from tests.reference import oracle
 
 from manykernels.inner.ridge import solve
+from tests.reference import oracle
 
 
 def problem(n=40, n_tasks=3, seed=0):

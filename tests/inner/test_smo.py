@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from sklearn.svm import SVC, SVR
-from tests.reference import oracle
 
 from manykernels.inner import smo, svm, svr
+from tests.reference import oracle
 
 TIGHT = 1e-9  # of libsvm; its objective is then exact to far below 1e-6
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
-from tests.kernels import naive
 
 from manykernels import MKLClassifier
 from manykernels.kernels import Dirichlet, Gaussian, Kernel, KernelBank, Linear, Polynomial, Precomputed
+from tests.kernels import naive
 
 # (kernel, the same by its definition)
 PAIRS = [

@@ -84,8 +84,8 @@ class BaseMKL(BaseEstimator):
         try:
             yield
         except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
+            self.__dict__.clear()
+            self.__dict__.update(before)
             raise
 
     def _fit_tasks(
@@ -112,14 +112,20 @@ class BaseMKL(BaseEstimator):
             return bank, self._solve([Problem(bank, loss, norm, y[t], C[t], self.fit_intercept) for t in tasks])
 
         bank, results = learn("double" if self.tol < _DOUBLE_BELOW else "single")
-        rounding = max(result.rounding for result in results)
-        interrupted = any(result.interrupted for result in results)
-        if bank.precision == "single" and rounding > _ROUNDING_SHARE * self.tol and not interrupted:
-            # A certificate that rounding could fake is none: hold the kernels in double precision instead.
+        if bank.precision == "single" and self._want_digits(results):
             bank, results = learn("double")
         self._set_attributes(bank, results, samples, offset)
         self._warn_if_not_converged()
         return any(result.interrupted for result in results)
+
+    def _want_digits(self, results: list[Result]) -> bool:
+        """Return whether kernels in double precision are called for.
+
+        They are when rounding could fake the certificate, or when a solver gave up before its time.
+        """
+        faked = any(result.rounding > _ROUNDING_SHARE * self.tol for result in results)
+        stuck = any(not result.converged and result.n_iter < self.max_iter for result in results)
+        return (faked or stuck) and not any(result.interrupted for result in results)
 
     def _shares_weights(self, n_tasks: int) -> bool:
         return True

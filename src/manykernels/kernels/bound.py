@@ -14,7 +14,7 @@ from manykernels.kernels.learned import LearnedKernel
 from manykernels.kernels.normalize import Normalization
 from manykernels.kernels.storage import BLOCK_ENTRIES, Storage, held_here
 
-PRECISIONS = {"single": np.float32, "double": np.float64}
+PRECISIONS: dict[str, type] = {"single": np.float32, "double": np.float64}
 
 
 class BoundBank:
@@ -66,7 +66,7 @@ class BoundBank:
 
     @property
     def unit_roundoff(self) -> float:
-        return float(np.finfo(PRECISIONS[self.precision]).eps) / 2
+        return 2.0**-24 if self.precision == "single" else 2.0**-53
 
     def describe_storage(self) -> str:
         """Return words for how the kernels are held.

@@ -49,8 +49,13 @@ class Normalization:
 
     def take(self, indices: np.ndarray) -> Normalization:
         """Return what was learned for the chosen kernels."""
-        rows = [None if part is None else part[indices] for part in (self.inverse_norms, self.means, self.totals)]
-        return Normalization(self.scale[indices], *rows, self.largest[indices])
+
+        def rows(part: np.ndarray | None) -> np.ndarray | None:
+            return None if part is None else part[indices]
+
+        return Normalization(
+            self.scale[indices], rows(self.inverse_norms), rows(self.means), rows(self.totals), self.largest[indices]
+        )
 
     def apply_segment(self, k: int, segment: np.ndarray, start: int, stop: int, rows: np.ndarray | None) -> None:
         """Normalize packed rows of training kernel k in place; ``rows`` are the samples, if not all of them."""

@@ -30,7 +30,8 @@ def plan_storages(
     """Choose a storage for each kernel: factors of small rank, then triangles while they fit, then none."""
     if storage not in STORAGES:
         raise ValueError(f"storage must be one of {STORAGES}, got {storage!r}.")
-    rest, storages = np.arange(len(bound)), []
+    rest = np.arange(len(bound))
+    storages: list[Storage] = []
     if storage in ("auto", "factors"):
         limit = X.shape[0] // 4 if storage == "factors" else min(_SMALL_RANK, X.shape[0] // 4)
         factors = _factors(bound, X, normalization, sample_weight, limit, budget)

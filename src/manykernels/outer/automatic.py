@@ -22,8 +22,9 @@ def automatic(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, star
     Where the alternation ends before its time, for want of digits in the inner solver, newton goes on: its interior
     point keeps predictions and dual coefficients together. Parameters and result are theirs.
     """
-    able = isinstance(problem.norm, LpNorm) and np.isfinite(problem.norm.p) and problem.bank.n_samples <= MANY_SAMPLES
-    if able and problem.norm.p < _FEW_PASSES:
+    p = problem.norm.p if isinstance(problem.norm, LpNorm) else np.inf
+    able = np.isfinite(p) and problem.bank.n_samples <= MANY_SAMPLES
+    if able and p < _FEW_PASSES:
         return newton(problem, tol=tol, max_iter=max_iter, start=start)
     result = group_lasso(problem, tol=tol, max_iter=max_iter, start=start)
     if able and not result.converged and not result.interrupted and result.n_iter < max_iter:
