@@ -23,6 +23,8 @@ from manykernels.core.samples import Samples
 from manykernels.estimators.predictor import Predictor
 from manykernels.kernels import KernelBank, standard_bank
 from manykernels.kernels.bound import BoundBank
+from manykernels.kernels.composite import CompositeBank
+from manykernels.kernels.ladder import LadderBank
 from manykernels.losses import Loss, SmoothLoss
 from manykernels.norms import LpNorm
 from manykernels.outer.automatic import MANY_SAMPLES, automatic
@@ -35,6 +37,7 @@ _ROUNDING_SHARE = 0.1
 _DOUBLE_BELOW = 1e-5
 # Part of the memory budget that blocks in flight and the allocator take.
 _HEADROOM = 0.15
+Bank = BoundBank | LadderBank | CompositeBank
 SOLVERS = {"auto": automatic, "newton": newton, "group_lasso": group_lasso}
 
 
@@ -99,7 +102,7 @@ class BaseMKL(BaseEstimator):
         n_problems = 1 if shared else y.shape[0]
         tasks = [slice(None)] if shared else [slice(t, t + 1) for t in range(n_problems)]
 
-        def learn(precision: str) -> tuple[BoundBank, list[Result]]:
+        def learn(precision: str) -> tuple[Bank, list[Result]]:
             bank = self._bank(table).bind(
                 X[samples.rows],
                 source=table,
@@ -160,7 +163,7 @@ class BaseMKL(BaseEstimator):
             interrupted.set()
         return result
 
-    def _set_attributes(self, bank: BoundBank, results: list[Result], samples: Samples, offset: float) -> None:
+    def _set_attributes(self, bank: Bank, results: list[Result], samples: Samples, offset: float) -> None:
         weights = np.array([result.weights for result in results])
         machines = [replace(r.machine, intercept=r.machine.intercept + offset) for r in results]
         beta = samples.spread(np.vstack([result.machine.beta for result in results]))
@@ -186,7 +189,8 @@ class BaseMKL(BaseEstimator):
         self.n_iter_ = max(result.n_iter for result in results)
         self.n_inner_solves_ = sum(result.n_inner_solves for result in results)
         self.trace_ = [step for result in results for step in result.trace]
-        self.feature_importances_ = _importances(bank, weights.mean(axis=0), self.n_features_in_)
+        importances = bank.importances(weights.mean(axis=0), self.n_features_in_)
+        self.feature_importances_ = importances / importances.sum()
         self.extra_: dict = {}
 
     def _warn_if_not_converged(self) -> None:
@@ -262,15 +266,6 @@ def _print_step(step: Step) -> None:
         f"iteration {step.iteration:4d}  {step.seconds:8.2f} s  objective {step.objective:.8g}  "
         f"gap {step.gap:.2e}  kernels {step.n_active}"
     )
-
-
-def _importances(bank: BoundBank, weights: np.ndarray, n_features: int) -> np.ndarray:
-    """Return each feature's part of the weight: a kernel's weight is divided over its columns; sums to 1."""
-    importances = np.zeros(n_features)
-    for k in np.flatnonzero(weights):
-        positions = bank.bound[k].positions
-        importances[positions] += weights[k] / positions.size
-    return importances / importances.sum()
 
 
 def _check_number(name: str, value: Any, low: float) -> None:

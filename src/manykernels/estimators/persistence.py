@@ -172,8 +172,7 @@ def _decode(manifest: dict, arrays: dict[str, np.ndarray], known: dict[str, type
         raise _BadModelError("holds no predictor: the file is damaged.")
     parameters = {name: _decode_parameter(value) for name, value in manifest["parameters"].items()}
     if parameters["kernels"] is None:
-        active = {k: e.kernel for p in predictors for k, e in zip(p.active.tolist(), p.kernel.bound, strict=True)}
-        parameters["kernels"] = [active[k] for k in sorted(active)]
+        parameters["kernels"] = _kernels_of(predictors)
     estimator.set_params(**parameters)
     for name in _ARRAYS:
         setattr(estimator, name, arrays[name])
@@ -189,6 +188,16 @@ def _decode(manifest: dict, arrays: dict[str, np.ndarray], known: dict[str, type
     estimator.extra_ = manifest["extra"]
     estimator._predictors = predictors
     return estimator
+
+
+def _kernels_of(predictors: list[Predictor]) -> list[Kernel]:
+    """Return the active kernels of all predictors, each once; the nodes, where a ladder was learned."""
+    found: dict[Any, Kernel] = {}
+    for i, predictor in enumerate(predictors):
+        by_place = predictor.active.size == len(predictor.kernel.bound)
+        for j, entry in enumerate(predictor.kernel.bound):
+            found.setdefault((0, int(predictor.active[j])) if by_place else (i + 1, j), entry.kernel)
+    return [found[key] for key in sorted(found)]
 
 
 # -- parts ----------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import numpy as np
 
 from manykernels.core.results import Machine
 from manykernels.kernels.base import Precomputed
-from manykernels.kernels.bound import BoundBank
+from manykernels.kernels.bound import learned_kernel
 from manykernels.kernels.learned import LearnedKernel
 
 
@@ -38,14 +38,14 @@ class Predictor:
 
     @classmethod
     def from_machine(
-        cls, bank: BoundBank, weights: np.ndarray, machine: Machine, rows: np.ndarray, n_train: int
+        cls, bank: Any, weights: np.ndarray, machine: Machine, rows: np.ndarray, n_train: int
     ) -> Predictor:
         """Keep the support vectors; all samples when the kernels are centred."""
         keep = np.flatnonzero(np.any(machine.beta != 0, axis=0))
-        if bank.normalization.means is not None or keep.size == 0:
+        if bank.is_centered or keep.size == 0:
             keep = np.arange(bank.n_samples)
         return cls(
-            kernel=bank.learned(weights, keep),
+            kernel=learned_kernel(bank, weights, keep),
             coef=machine.beta[:, keep],
             intercept=machine.intercept,
             active=np.flatnonzero(weights > 0),

@@ -2,11 +2,13 @@
 
 from manykernels.kernels.bank import KernelBank
 from manykernels.kernels.base import Dirichlet, Gaussian, Kernel, Linear, Polynomial, Precomputed
+from manykernels.kernels.ladder import GaussianLadder
 from manykernels.kernels.standard import standard_bank
 
 __all__ = [
     "Dirichlet",
     "Gaussian",
+    "GaussianLadder",
     "Kernel",
     "KernelBank",
     "Linear",

@@ -14,8 +14,10 @@ from manykernels.kernels.base import Kernel, Precomputed
 from manykernels.kernels.bound import PRECISIONS, BoundBank
 from manykernels.kernels.checks import check_positive_semidefinite
 from manykernels.kernels.columns import column_names, describe_columns, resolve_columns
+from manykernels.kernels.composite import CompositeBank
 from manykernels.kernels.groups import BoundKernel, make_groups
-from manykernels.kernels.normalize import learn_normalization
+from manykernels.kernels.ladder import GaussianLadder, LadderBank
+from manykernels.kernels.normalize import Normalization, learn_normalization
 from manykernels.kernels.plan import plan_storages
 
 
@@ -24,7 +26,8 @@ class KernelBank:
 
     Parameters
     ----------
-    kernels : iterable of Kernel or KernelBank
+    kernels : iterable of Kernel, GaussianLadder or KernelBank
+        A ladder counts as many kernels as it has widths; plain kernels come first in a bank's order.
 
     Examples
     --------
@@ -40,20 +43,20 @@ class KernelBank:
     (20, 20)
     """
 
-    def __init__(self, kernels: Iterable[Kernel | KernelBank]) -> None:
+    def __init__(self, kernels: Iterable[Kernel | GaussianLadder | KernelBank]) -> None:
         if isinstance(kernels, (Kernel, str)) or not isinstance(kernels, Iterable):
             raise TypeError(f"kernels must be a list of kernels, got {kernels!r}.")
-        flat: list[Kernel] = []
+        flat: list[Kernel | GaussianLadder] = []
         for entry in kernels:
             if isinstance(entry, KernelBank):
                 flat += entry.kernels
-            elif isinstance(entry, Kernel):
+            elif isinstance(entry, (Kernel, GaussianLadder)):
                 flat.append(entry)
             else:
                 raise TypeError(f"kernels must hold Kernel objects, got {entry!r} at place {len(flat)}.")
         if not flat:
             raise ValueError("kernels is empty: at least one kernel is needed.")
-        self.kernels: list[Kernel] = flat
+        self.kernels: list[Kernel | GaussianLadder] = flat
 
     @classmethod
     def from_arrays(
@@ -101,7 +104,7 @@ class KernelBank:
         memory_budget: int | float | str | None = None,
         storage: str = "auto",
         precision: str = "single",
-    ) -> BoundBank:
+    ) -> BoundBank | LadderBank | CompositeBank:
         """Bind the kernels to training data.
 
         Parameters
@@ -122,51 +125,31 @@ class KernelBank:
 
         Returns
         -------
-        BoundBank
+        BoundBank, or LadderBank or CompositeBank where there are ladders
         """
         if precision not in PRECISIONS:
             raise ValueError(f"precision must be 'single' or 'double', got {precision!r}.")
         table = X if source is None else source
         X = np.asarray(X, dtype=np.float64) if not hasattr(X, "tocsr") else X.tocsr()
-        bound = self._resolve(table)
-        check_positive_semidefinite(bound, X)
         weight = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        normalization = learn_normalization(
-            bound, make_groups(bound), X, kind=normalize, center=center, sample_weight=weight
-        )
-        if not normalization.fits_single:
-            precision = "double"
-        storages = plan_storages(
-            bound,
-            X,
-            normalization,
-            weight,
-            budget=budget_bytes(memory_budget),
-            storage=storage,
-            dtype=PRECISIONS[precision],
-        )
-        return BoundBank(bound, X, normalization, weight, storages, precision)
-
-    def _resolve(self, table: Any) -> list[BoundKernel]:
-        names, found, bound = column_names(table), {}, []
-        for kernel in self.kernels:
-            key = id(kernel.columns)  # kernels of one view share the object; equal ones are only resolved again
-            if key not in found:
-                positions = resolve_columns(kernel.columns, table)
-                found[key] = positions, describe_columns(kernel.columns, positions, names, table.shape[1])
-            positions, words = found[key]
-            where = kernel.label or words
-            bound.append(BoundKernel(kernel, positions, kernel.name(where), kernel.group or where))
-        _warn_of_duplicates(bound)
-        return bound
+        options: dict[str, Any] = {"normalize": normalize, "center": center, "storage": storage, "precision": precision}
+        plain = [kernel for kernel in self.kernels if isinstance(kernel, Kernel)]
+        ladders = [kernel for kernel in self.kernels if isinstance(kernel, GaussianLadder)]
+        budget = budget_bytes(memory_budget)
+        if not ladders:
+            return _bind_plain(_resolve(plain, table), X, weight, budget=budget, **options)
+        bank = LadderBank(ladders, _places(ladders, table), X, weight, budget=budget, learn=_learn, **options)
+        if not plain:
+            return bank
+        return CompositeBank([_bind_plain(_resolve(plain, table), X, weight, budget=budget // 2, **options), bank])
 
     def __len__(self) -> int:
-        return len(self.kernels)
+        return sum(len(kernel) if isinstance(kernel, GaussianLadder) else 1 for kernel in self.kernels)
 
-    def __iter__(self) -> Iterator[Kernel]:
+    def __iter__(self) -> Iterator[Kernel | GaussianLadder]:
         return iter(self.kernels)
 
-    def __getitem__(self, k: int) -> Kernel:
+    def __getitem__(self, k: int) -> Kernel | GaussianLadder:
         return self.kernels[k]
 
     def __repr__(self) -> str:
@@ -174,6 +157,56 @@ class KernelBank:
 
     def __deepcopy__(self, memo: dict) -> KernelBank:
         return self  # like the kernels it holds, a bank does not change
+
+
+def _bind_plain(
+    bound: list[BoundKernel],
+    X: Any,
+    weight: np.ndarray,
+    *,
+    normalize: str | None,
+    center: bool,
+    budget: int,
+    storage: str,
+    precision: str,
+) -> BoundBank:
+    """Check the kernels, learn how to normalize them, and store them."""
+    check_positive_semidefinite(bound, X)
+    normalization = _learn(bound, X, kind=normalize, center=center, sample_weight=weight)
+    if not normalization.fits_single:
+        precision = "double"
+    storages = plan_storages(
+        bound, X, normalization, weight, budget=budget, storage=storage, dtype=PRECISIONS[precision]
+    )
+    return BoundBank(bound, X, normalization, weight, storages, precision)
+
+
+def _learn(bound: Sequence[BoundKernel], X: Any, **options: Any) -> Normalization:
+    return learn_normalization(bound, make_groups(bound), X, **options)
+
+
+def _places(ladders: Sequence[GaussianLadder], table: Any) -> list[tuple[np.ndarray, str, str]]:
+    """Return (positions, words for them, group) of each ladder."""
+    names, places = column_names(table), []
+    for ladder in ladders:
+        positions = resolve_columns(ladder.columns, table)
+        where = ladder.label or describe_columns(ladder.columns, positions, names, table.shape[1])
+        places.append((positions, where, ladder.group or where))
+    return places
+
+
+def _resolve(kernels: Sequence[Kernel], table: Any) -> list[BoundKernel]:
+    names, found, bound = column_names(table), {}, []
+    for kernel in kernels:
+        key = id(kernel.columns)  # kernels of one view share the object; equal ones are only resolved again
+        if key not in found:
+            positions = resolve_columns(kernel.columns, table)
+            found[key] = positions, describe_columns(kernel.columns, positions, names, table.shape[1])
+        positions, words = found[key]
+        where = kernel.label or words
+        bound.append(BoundKernel(kernel, positions, kernel.name(where), kernel.group or where))
+    _warn_of_duplicates(bound)
+    return bound
 
 
 def _warn_of_duplicates(bound: Sequence[BoundKernel]) -> None:

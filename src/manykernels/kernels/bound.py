@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,39 @@ from manykernels.kernels.normalize import Normalization
 from manykernels.kernels.storage import BLOCK_ENTRIES, Storage, held_here
 
 PRECISIONS: dict[str, type] = {"single": np.float32, "double": np.float64}
+
+
+class Terms(NamedTuple):
+    """A kernel as a sum: bound kernels, their coefficients, and row means and totals where they are centered."""
+
+    bound: Sequence[BoundKernel]
+    coefficients: np.ndarray
+    means: np.ndarray | None
+    totals: np.ndarray | None
+
+
+def learned_kernel(bank: Any, weights: np.ndarray, keep: np.ndarray | None = None) -> LearnedKernel:
+    """Return a bank's combined kernel as a function of new data.
+
+    Parameters
+    ----------
+    bank : BoundBank, LadderBank or CompositeBank
+    weights : ndarray of shape (n_kernels,)
+    keep : ndarray of int, optional
+        The training samples that predictions need; all are kept when the kernels are centered.
+    """
+    terms = bank.terms(weights)
+    centered = terms.means is not None
+    rows = np.arange(bank.n_samples) if keep is None or centered else keep
+    return LearnedKernel(
+        bound=tuple(terms.bound),
+        coefficients=terms.coefficients,
+        cosine=bank.is_cosine,
+        X=bank.X[rows],
+        means=terms.means,
+        totals=terms.totals,
+        share=bank.sample_weight / bank.sample_weight.sum() if centered else None,
+    )
 
 
 class BoundBank:
@@ -81,9 +114,22 @@ class BoundBank:
         """
         return ", ".join(storage.describe() for storage in self.storages)
 
+    @property
+    def is_cosine(self) -> bool:
+        """Whether the kernels are normalized to cosines."""
+        return self.normalization.inverse_norms is not None
+
+    @property
+    def is_centered(self) -> bool:
+        """Whether the kernels are centered."""
+        return self.normalization.means is not None
+
     def combine(self, weights: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """Return sum_k weights[k] K_k as a symmetric float64 array of shape (n, n), written to ``out`` if given."""
-        weights = self._check_weights(weights)
+        return self.combine_signed(self._check_weights(weights), out)
+
+    def combine_signed(self, weights: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """Return the same for weights of any sign."""
         K = np.empty((self.n_samples, self.n_samples)) if out is None else out
         adders = [s.adder(weights[s.indices]) for s in self.storages if np.any(weights[s.indices])]
 
@@ -149,11 +195,32 @@ class BoundBank:
             out[row] = scale[k] * raw
         return out
 
+    def largest_diagonals(self, subset: np.ndarray) -> np.ndarray:
+        """Return the largest diagonal entry of each kernel of the subset."""
+        return self.normalization.largest[subset]
+
+    def peaks(self, values: np.ndarray) -> np.ndarray:
+        """Return the places worth a look: here all; a ladder names the local maxima along it."""
+        return np.arange(self.n_kernels)
+
+    def terms(self, weights: np.ndarray) -> Terms:
+        """Return the combined kernel as a sum of the kernels with a positive weight."""
+        weights = self._check_weights(weights)
+        active = np.flatnonzero(weights)
+        own = self.normalization.take(active)
+        return Terms([self.bound[int(k)] for k in active], weights[active] * own.scale, own.means, own.totals)
+
+    def importances(self, weights: np.ndarray, n_features: int) -> np.ndarray:
+        """Return each feature's part of the weight, a kernel's being divided over its columns."""
+        out = np.zeros(n_features)
+        for k in np.flatnonzero(weights):
+            positions = self.bound[k].positions
+            out[positions] += weights[k] / positions.size
+        return out
+
     def learned(self, weights: np.ndarray, keep: np.ndarray | None = None) -> LearnedKernel:
-        """Return the combined kernel as a function of new data, on the training samples ``keep`` (default: all)."""
-        return LearnedKernel.from_bank(
-            self.bound, self.X, self.normalization, self.sample_weight, self._check_weights(weights), keep
-        )
+        """Return the combined kernel as a function of new data; see :func:`learned_kernel`."""
+        return learned_kernel(self, weights, keep)
 
     def cross(self, X: Any, weights: np.ndarray) -> np.ndarray:
         """Return the combined kernel between X and the training samples, shape (len(X), n_samples)."""

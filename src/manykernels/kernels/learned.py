@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from manykernels.kernels.groups import BoundKernel, make_groups
-from manykernels.kernels.normalize import Normalization
 
 _BLOCK_ENTRIES = 1 << 22  # entries of a block of the cross kernel: 32 MB in float64
 
 
 @dataclass(frozen=True)
 class LearnedKernel:
-    """sum_k coefficient_k * normalized k_k(x, z), on the active kernels only.
+    """sum_k coefficient_k * normalized k_k(x, z), on the active kernels only (or on the nodes of a ladder).
 
     Attributes
     ----------
     bound : tuple of BoundKernel
         The active kernels.
     coefficients : ndarray of shape (n_active,)
-        Weight times normalization scale.
+        Weight times normalization scale; nodes of a ladder may have negative ones.
     cosine : bool
     X : array or CSR matrix of shape (n_kept, n_features)
         The training samples that predictions need: the support vectors, or
@@ -42,30 +41,6 @@ class LearnedKernel:
     means: np.ndarray | None = None
     totals: np.ndarray | None = None
     share: np.ndarray | None = None
-
-    @classmethod
-    def from_bank(
-        cls,
-        bound: Sequence[BoundKernel],
-        X: Any,
-        normalization: Normalization,
-        sample_weight: np.ndarray,
-        weights: np.ndarray,
-        keep: np.ndarray | None,
-    ) -> LearnedKernel:
-        """Keep the kernels with a positive weight, and the training samples ``keep``; all, if centred."""
-        active = np.flatnonzero(weights > 0)
-        centered = normalization.means is not None and normalization.totals is not None
-        rows = np.arange(X.shape[0]) if keep is None or centered else keep
-        return cls(
-            bound=tuple(bound[int(k)] for k in active),
-            coefficients=weights[active] * normalization.scale[active],
-            cosine=normalization.inverse_norms is not None,
-            X=X[rows],
-            means=normalization.means[active] if normalization.means is not None else None,
-            totals=normalization.totals[active] if normalization.totals is not None else None,
-            share=sample_weight / sample_weight.sum() if centered else None,
-        )
 
     def cross(self, X: Any) -> np.ndarray:
         """Return the kernel of the rows of X with the kept training samples, shape (len(X), n_kept)."""

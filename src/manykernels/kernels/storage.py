@@ -56,6 +56,9 @@ class Storage(Protocol):
     def subset(self, chosen: np.ndarray) -> Storage | None:
         """Return a storage, in memory, of those kernels of the bank that are held here; it counts them anew."""
 
+    def moved(self, indices: np.ndarray) -> Storage:
+        """Return the same storage for a bank in which its kernels stand at these (rising) places."""
+
     def quad_forms(self, beta: np.ndarray, local: np.ndarray) -> np.ndarray:
         """Return beta_t' K_k beta_t of the chosen kernels, beta (n_tasks, n), as (n_tasks, len(local))."""
 
@@ -107,6 +110,9 @@ class PackedStorage:
         places, local = held_here(self.indices, chosen)
         return PackedStorage(places, self.stack, self.n, self.places[local]) if places.size else None
 
+    def moved(self, indices: np.ndarray) -> PackedStorage:
+        return PackedStorage(indices, self.stack, self.n, self.places)
+
     def adder(self, weights: np.ndarray) -> Adder:
         every = np.zeros(self.stack.shape[0])
         every[self.places] = weights
@@ -150,6 +156,9 @@ class FactorStorage:
     def subset(self, chosen: np.ndarray) -> FactorStorage | None:
         places, local = held_here(self.indices, chosen)
         return FactorStorage(places, [self._factor(k) for k in local]) if places.size else None
+
+    def moved(self, indices: np.ndarray) -> FactorStorage:
+        return FactorStorage(indices, [self._factor(k) for k in range(self.indices.size)])
 
     def adder(self, weights: np.ndarray) -> Adder:
         by_column = weights[self.owner]
@@ -224,6 +233,9 @@ class RecomputedStorage:
                 self._normalization.apply_segment(int(group.indices[g]), segment, start, stop, samples)
                 # Rounded as if it had been stored, so that the choice of storage changes nothing.
                 yield int(places[g]), segment.astype(self.dtype, copy=False)
+
+    def moved(self, indices: np.ndarray) -> PackedStorage:
+        return PackedStorage(indices, PackedStorage.fill(self).stack, self.n)
 
     def adder(self, weights: np.ndarray) -> Adder:
         def add(start: int, stop: int, segment: np.ndarray) -> None:

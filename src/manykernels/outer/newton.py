@@ -148,12 +148,13 @@ class _Run:
         For p = 1 the ``most`` largest with q_k > tau. For p > 1 the largest, until the rest adds less than a part of
         tol to the dual norm.
         """
+        if self.p == 1 or not tau > 0.0:
+            peaks = self.problem.bank.peaks(self._spread(quad_forms)) if tau > 0.0 else self.candidates
+            peaks = np.intersect1d(peaks, self.candidates, assume_unique=True)
+            values = quad_forms[np.searchsorted(self.candidates, peaks)]
+            largest = np.argsort(-values, kind="stable")[:most]
+            return np.sort(peaks[largest[values[largest] > max(tau, 0.0)]])
         order = np.argsort(-quad_forms, kind="stable")
-        if not tau > 0.0:
-            return np.sort(self.candidates[order[:most]])
-        if self.p == 1:
-            order = order[:most]
-            return np.sort(self.candidates[order[quad_forms[order] > tau]])
         share = (quad_forms[order] / tau) ** (self.p / (self.p - 1))
         rest = np.cumsum(share[::-1])[::-1]
         return np.sort(self.candidates[order[rest > _NEGLIGIBLE * self.tol * share.sum()]])
@@ -168,11 +169,10 @@ class _Run:
         self.recorder.record(weights, solution.machine, certificate)
         if self.p == 1 and self.tol < certificate.gap < self.screen_below:
             self.screen_below = _SCREEN_AGAIN * certificate.gap
-            survivors = surviving_kernels(
+            survive = surviving_kernels(
                 problem, weights, solution.machine, quad_forms, certificate.dual, self.candidates
             )
-            quad_forms = quad_forms[np.isin(self.candidates, survivors)]
-            self.candidates = survivors
+            self.candidates, quad_forms = self.candidates[survive], quad_forms[survive]
         return abs(certificate.gap), quad_forms
 
     def _spread(self, quad_forms: np.ndarray) -> np.ndarray:

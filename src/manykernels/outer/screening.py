@@ -60,7 +60,7 @@ def surviving_kernels(
     lower_bound: float,
     candidates: np.ndarray,
 ) -> np.ndarray:
-    """Return the candidates that cannot be ruled out.
+    """Tell which candidates cannot be ruled out.
 
     Parameters
     ----------
@@ -77,22 +77,17 @@ def surviving_kernels(
 
     Returns
     -------
-    ndarray of int
+    ndarray of bool, of shape (len(candidates),)
         One pass over the candidates is made.
     """
     K = problem.bank.combine(weights)
     gamma = max(problem.objective(machine) - lower_bound, 0.0)
     reach = _Reach(problem, K, machine, gamma)
     traces = np.maximum(problem.bank.inner_products(reach.inverse, candidates), 0.0)
-    top = np.sqrt(_largest_diagonals(problem, candidates))
+    top = np.sqrt(problem.bank.largest_diagonals(candidates))
     t = _SAFETY * (np.sqrt(traces) * reach.rho + top * reach.fixed)
     root = np.sqrt(quad_forms)
-    return candidates[root + t >= np.max(root - t)]
-
-
-def _largest_diagonals(problem: Problem, candidates: np.ndarray) -> np.ndarray:
-    pieces = np.array_split(candidates, 1 + candidates.size // 1000)
-    return np.concatenate([problem.bank.diagonal(piece).max(axis=1, initial=0.0) for piece in pieces])
+    return root + t >= np.max(root - t)
 
 
 class _Reach:

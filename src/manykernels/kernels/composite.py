@@ -1,0 +1,140 @@
+"""Several bound banks as one: plain kernels beside ladders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from manykernels.kernels.bound import BoundBank, Terms
+from manykernels.kernels.ladder import LadderBank
+from manykernels.kernels.normalize import Normalization
+
+
+class CompositeBank:
+    """The kernels of the parts, in the order of the parts."""
+
+    def __init__(self, parts: Sequence[BoundBank | LadderBank]) -> None:
+        self.parts = list(parts)
+        self.first = np.concatenate([[0], np.cumsum([part.n_kernels for part in parts])])
+        self.n_kernels, self.n_samples = int(self.first[-1]), parts[0].n_samples
+        self.X, self.sample_weight, self.precision = parts[0].X, parts[0].sample_weight, parts[0].precision
+        self.unit_roundoff, self.is_centered = parts[0].unit_roundoff, parts[0].is_centered
+        self.is_cosine = parts[0].is_cosine
+        self.names: Sequence[str] = list(chain.from_iterable(part.names for part in parts))
+        self.groups: Sequence[str] = list(chain.from_iterable(part.groups for part in parts))
+
+    def describe_storage(self) -> str:
+        """Return words for how the kernels are held."""
+        return "; ".join(part.describe_storage() for part in self.parts)
+
+    def combine(self, weights: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """Return sum_k weights[k] K_k."""
+        K = np.zeros((self.n_samples, self.n_samples)) if out is None else out
+        K.fill(0.0)
+        for part, own in zip(self.parts, self._split(weights), strict=True):
+            if np.any(own):
+                K += part.combine(own)
+        return K
+
+    def _split(self, values: np.ndarray) -> list[np.ndarray]:
+        return np.split(values, self.first[1:-1])
+
+    def quad_forms(self, beta: np.ndarray, subset: np.ndarray | None = None) -> np.ndarray:
+        """Return beta' K_k beta of the kernels of the subset (default: all)."""
+        return self._each(subset, (*np.shape(beta)[:-1],), lambda part, own: part.quad_forms(beta, own))
+
+    def inner_products(self, M: np.ndarray, subset: np.ndarray | None = None) -> np.ndarray:
+        """Return the Frobenius inner products <K_k, M>."""
+        return self._each(subset, (), lambda part, own: part.inner_products(M, own))
+
+    def largest_diagonals(self, subset: np.ndarray) -> np.ndarray:
+        """Return an upper bound of the diagonal of each kernel of the subset."""
+        return self._each(subset, (), lambda part, own: part.largest_diagonals(own))
+
+    def matvecs(self, beta: np.ndarray, subset: np.ndarray | None = None) -> np.ndarray:
+        """Return K_k beta for the kernels of the subset (default: all), shape (len(subset), n)."""
+        return self.subset(np.arange(self.n_kernels) if subset is None else subset).matvecs(beta)
+
+    def rows(self, indices: Any, subset: np.ndarray | None = None) -> np.ndarray:
+        """Return the given rows of the kernels of the subset, shape (len(subset), len(indices), n)."""
+        return self.subset(np.arange(self.n_kernels) if subset is None else subset).rows(indices)
+
+    def diagonal(self, subset: np.ndarray | None = None) -> np.ndarray:
+        """Return the diagonals of the kernels of the subset, shape (len(subset), n)."""
+        return self.subset(np.arange(self.n_kernels) if subset is None else subset).diagonal()
+
+    def _each(self, subset: np.ndarray | None, lead: tuple[int, ...], compute: Callable) -> np.ndarray:
+        chosen = np.arange(self.n_kernels) if subset is None else np.asarray(subset)
+        owner = np.searchsorted(self.first, chosen, side="right") - 1
+        out = np.empty((*lead, chosen.size))
+        for i, part in enumerate(self.parts):
+            where = np.flatnonzero(owner == i)
+            if where.size:
+                out[..., where] = compute(part, chosen[where] - self.first[i])
+        return out
+
+    def peaks(self, values: np.ndarray) -> np.ndarray:
+        """Return the places worth a look: local maxima along ladders, and every plain kernel."""
+        parts = zip(self.parts, self._split(values), self.first, strict=False)
+        return np.concatenate([part.peaks(own) + first for part, own, first in parts])
+
+    def subset(self, indices: np.ndarray) -> BoundBank:
+        """Return the bank of a few of the kernels, in memory."""
+        indices = np.asarray(indices)
+        owner = np.searchsorted(self.first, indices, side="right") - 1
+        banks, order = [], []
+        for i, part in enumerate(self.parts):
+            where = np.flatnonzero(owner == i)
+            if where.size:
+                banks.append(part.subset(indices[where] - self.first[i]))
+                order.append(where)
+        return _merged(banks, np.concatenate(order)) if banks else self.parts[0].subset(indices)
+
+    def terms(self, weights: np.ndarray) -> Terms:
+        """Return the learned kernel as the sum of the parts' terms."""
+        terms = [part.terms(own) for part, own in zip(self.parts, self._split(weights), strict=True)]
+        return Terms(
+            bound=[entry for term in terms for entry in term.bound],
+            coefficients=np.concatenate([term.coefficients for term in terms]),
+            means=_stack([term.means for term in terms]),
+            totals=_stack([term.totals for term in terms]),
+        )
+
+    def importances(self, weights: np.ndarray, n_features: int) -> np.ndarray:
+        """Return each feature's part of the weight, a kernel's being divided over its columns."""
+        parts = zip(self.parts, self._split(weights), strict=True)
+        return np.sum([part.importances(own, n_features) for part, own in parts], axis=0)
+
+
+def _stack(arrays: list[np.ndarray | None]) -> np.ndarray | None:
+    present = [array for array in arrays if array is not None]
+    return np.concatenate(present) if present else None
+
+
+def _merged(banks: list[BoundBank], order: np.ndarray) -> BoundBank:
+    """Return one bank of the kernels of several; kernel i of theirs, in a row, is kernel ``order[i]`` of the result."""
+    place = np.argsort(order)
+    flat = [entry for bank in banks for entry in bank.bound]
+    parts = [bank.normalization for bank in banks]
+    normalization = Normalization(
+        scale=np.concatenate([part.scale for part in parts])[place],
+        inverse_norms=_sorted_stack([part.inverse_norms for part in parts], place),
+        means=_sorted_stack([part.means for part in parts], place),
+        totals=_sorted_stack([part.totals for part in parts], place),
+        largest=np.concatenate([part.largest for part in parts])[place],
+    )
+    storages, shift = [], 0
+    for bank in banks:
+        for storage in bank.storages:
+            storages.append(storage.moved(order[storage.indices + shift]))
+        shift += bank.n_kernels
+    first = banks[0]
+    return BoundBank([flat[i] for i in place], first.X, normalization, first.sample_weight, storages, first.precision)
+
+
+def _sorted_stack(arrays: list[np.ndarray | None], place: np.ndarray) -> np.ndarray | None:
+    stacked = _stack(arrays)
+    return None if stacked is None else stacked[place]

@@ -1,0 +1,386 @@
+"""Bandwidth ladders: any number of Gaussian widths for the price of a few dozen.
+
+exp(-D / (2 s^2)) is smooth in u = log s, so on a range of widths it is the interpolating polynomial in u on Chebyshev
+nodes s_1, ..., s_J up to an error that falls by a factor of eight for eight more nodes:
+
+    K(s)  =  sum_j l_j(log s) K(s_j)  +  error,        l_j the Lagrange polynomials of the nodes.
+
+J depends on the range and on the error asked for, not on the number of widths. Whatever is linear in a kernel is
+interpolated the same way: quadratic forms q(s) = sum_j l_j q(s_j), products with a vector, row means, inner products
+with a matrix; and a weighted sum of a million kernels is a (signed) sum of the nodes. The error is absolute: an entry
+of a kernel matrix is exact to ``error`` (its values are at most 1), so a quadratic form is exact to ``error`` times
+(sum_i |beta_i|)^2 at worst, and in practice to about ``error`` times the largest quadratic form. Where few kernels are
+asked for, they are computed exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, overload
+
+import numpy as np
+
+from manykernels.kernels.base import Gaussian, _number, _short
+from manykernels.kernels.bound import BoundBank, Terms
+from manykernels.kernels.groups import BoundKernel
+from manykernels.kernels.normalize import Normalization
+from manykernels.kernels.plan import plan_storages
+from manykernels.kernels.storage import Storage
+
+_LEAST_NODES, _MORE_NODES = 8, 4
+
+
+class GaussianLadder:
+    """Gaussian kernels on the same columns with many widths, evenly spaced on a log scale.
+
+    Parameters
+    ----------
+    columns : None, int, str, slice, list or callable, default None
+        As for :class:`Gaussian`.
+    low, high : float, default 2^-3 and 2^6
+        The smallest and the largest width.
+    count : int, default 1000
+        Number of widths.
+    error : float, default 1e-7
+        Largest error of an interpolated kernel value.
+    group, label : str or None
+        As for :class:`Gaussian`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.kernels import GaussianLadder, KernelBank
+    >>> ladder = GaussianLadder(low=0.5, high=32.0, count=100_000)
+    >>> len(ladder), len(ladder.nodes)
+    (100000, 44)
+    >>> bank = KernelBank([ladder]).bind(np.random.default_rng(0).normal(size=(50, 3)))
+    >>> bank.quad_forms(np.ones(50)).shape
+    (100000,)
+    """
+
+    def __init__(
+        self,
+        columns: Any = None,
+        low: float = 2.0**-3,
+        high: float = 2.0**6,
+        count: int = 1000,
+        error: float = 1e-7,
+        group: str | None = None,
+        label: str | None = None,
+    ) -> None:
+        self.low = _number("low", low, np.nextafter(0.0, 1.0), "a positive number")
+        self.high = _number("high", high, np.nextafter(low, np.inf), f"a number above low={low!r}")
+        self.count = int(_number("count", count, 2, "a whole number of at least 2"))
+        self.error = _number("error", error, 1e-12, "a number of at least 1e-12")
+        self.columns, self.group, self.label = columns, group, label
+
+    @property
+    def widths(self) -> np.ndarray:
+        """The widths, shape (count,)."""
+        return np.geomspace(self.low, self.high, self.count)
+
+    @property
+    def nodes(self) -> np.ndarray:
+        """The widths of the Chebyshev nodes."""
+        return chebyshev_widths(self.low, self.high, count_nodes(self.low, self.high, self.error))
+
+    @property
+    def basis(self) -> np.ndarray:
+        """The Lagrange polynomials of the nodes at the widths, shape (count, n_nodes)."""
+        return _ladder_basis(self.low, self.high, self.count, self.nodes.size)
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __repr__(self) -> str:
+        where = "" if self.columns is None else f"columns={self.columns!r}, "
+        return f"GaussianLadder({where}low={_short(self.low)}, high={_short(self.high)}, count={self.count})"
+
+    def __deepcopy__(self, memo: dict) -> GaussianLadder:
+        return self
+
+
+def chebyshev_widths(low: float, high: float, n_nodes: int) -> np.ndarray:
+    """Return Chebyshev nodes in log width between low and high."""
+    middle, half = 0.5 * np.log(low * high), 0.5 * np.log(high / low)
+    return np.exp(middle + half * _chebyshev(n_nodes))
+
+
+def _chebyshev(n_nodes: int) -> np.ndarray:
+    return np.cos((2 * np.arange(n_nodes) + 1) * np.pi / (2 * n_nodes))
+
+
+def lagrange_basis(widths: np.ndarray, low: float, high: float, n_nodes: int) -> np.ndarray:
+    """Return the Lagrange polynomials of the nodes at the widths, by the barycentric formula.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.kernels.ladder import chebyshev_widths, lagrange_basis
+    >>> nodes = chebyshev_widths(1.0, 4.0, 20)
+    >>> values = lagrange_basis(np.array([2.5]), 1.0, 4.0, 20) @ np.exp(-3.0 / (2 * nodes**2))
+    >>> bool(abs(values[0] - np.exp(-3.0 / (2 * 2.5**2))) < 1e-9)
+    True
+    """
+    at = (2 * np.log(widths) - np.log(low * high)) / np.log(high / low)
+    nodes = _chebyshev(n_nodes)
+    place = np.arange(n_nodes)
+    weights = (-1.0) ** place * np.sin((2 * place + 1) * np.pi / (2 * n_nodes))
+    distance = at[:, None] - nodes[None, :]
+    # On a node the formula is 0/0; this near, the node's own polynomial is 1 and the others are 0 to rounding.
+    distance[np.abs(distance) < 1e-15] = 1e-15
+    np.divide(weights, distance, out=distance)
+    distance /= distance.sum(axis=1, keepdims=True)
+    return distance
+
+
+@lru_cache(maxsize=8)
+def _ladder_basis(low: float, high: float, count: int, n_nodes: int) -> np.ndarray:
+    """Return the basis of a ladder; ladders on many feature sets share it."""
+    return lagrange_basis(np.geomspace(low, high, count), low, high, n_nodes)
+
+
+@lru_cache(maxsize=64)
+def count_nodes(low: float, high: float, error: float) -> int:
+    """Return the least number of nodes (in steps of four) whose interpolation is exact to ``error``.
+
+    Measured on a fine grid of widths and of squared distances, from far below low^2 to far above high^2.
+    """
+    widths = np.geomspace(low, high, 331)
+    distances = np.geomspace(1e-3 * low**2, 1e3 * high**2, 400)
+    true = np.exp(-distances / (2 * widths[:, None] ** 2))
+    n_nodes = _LEAST_NODES
+    while True:
+        nodes = chebyshev_widths(low, high, n_nodes)
+        values = np.exp(-distances / (2 * nodes[:, None] ** 2))
+        if np.abs(lagrange_basis(widths, low, high, n_nodes) @ values - true).max() <= error:
+            return n_nodes
+        n_nodes += _MORE_NODES
+
+
+class LadderBank:
+    """Ladders bound to training data: the finite bank's capabilities, at the cost of the nodes.
+
+    Parameters
+    ----------
+    ladders : list of GaussianLadder
+    places : list of (positions, where, group)
+        The columns of each ladder, and words for them.
+    X, sample_weight : the training data
+    normalize, center, budget, precision
+        As for :meth:`KernelBank.bind`.
+    """
+
+    def __init__(
+        self,
+        ladders: Sequence[GaussianLadder],
+        places: Sequence[tuple[np.ndarray, str, str]],
+        X: Any,
+        sample_weight: np.ndarray,
+        *,
+        normalize: str | None,
+        center: bool,
+        budget: int,
+        storage: str,
+        precision: str,
+        learn: Any,
+    ) -> None:
+        self.ladders, self.places, self.X, self.sample_weight = list(ladders), list(places), X, sample_weight
+        self.n_samples, self.precision = X.shape[0], precision
+        self.first = np.concatenate([[0], np.cumsum([len(ladder) for ladder in ladders])])
+        self.n_kernels = int(self.first[-1])
+        self._nodes = self._bind_nodes(center, budget, storage, precision, learn)
+        self._first_node = np.concatenate([[0], np.cumsum([ladder.nodes.size for ladder in ladders])])
+        self.is_cosine = normalize == "cosine"
+        self.scale = self._learn_scale(normalize)
+        self.names: Sequence[str] = LadderNames(self, "name")
+        self.groups: Sequence[str] = LadderNames(self, "group")
+
+    def _bind_nodes(self, center: bool, budget: int, storage: str, precision: str, learn: Any) -> BoundBank:
+        """Bind the node kernels, centered but not scaled, in one bank that plans their storage."""
+        bound = [
+            BoundKernel(Gaussian(width), positions, f"node {width:.6g}", group)
+            for ladder, (positions, _, group) in zip(self.ladders, self.places, strict=True)
+            for width in ladder.nodes
+        ]
+        normalization = learn(bound, self.X, kind=None, center=center, sample_weight=self.sample_weight)
+        dtype = np.float32 if precision == "single" else np.float64
+        # float32 triangles of centered kernels are rounded after centering, as everywhere.
+        storages: list[Storage] = plan_storages(
+            bound, self.X, normalization, self.sample_weight, budget=budget, storage=storage, dtype=dtype
+        )
+        return BoundBank(bound, self.X, normalization, self.sample_weight, storages, precision)
+
+    def _learn_scale(self, normalize: str | None) -> np.ndarray:
+        if normalize in (None, "cosine"):
+            return np.ones(self.n_kernels)  # a Gaussian kernel is its own cosine
+        share = self.sample_weight / self.sample_weight.sum()
+        level = self._interpolate(self._nodes.diagonal() @ share) if self.is_centered else np.ones(self.n_kernels)
+        level = np.where(level > 1e-12, level, np.inf)  # constant columns: weight 0
+        return 1.0 / level if normalize == "mean_diag" else 1.0 / (level * self.sample_weight.sum())
+
+    # -- interpolation ------------------------------------------------------------------------------------------
+
+    def _interpolate(self, node_values: np.ndarray) -> np.ndarray:
+        """Return the values of all kernels, (..., n_kernels), from those of the nodes, (..., n_nodes)."""
+        out = np.empty((*node_values.shape[:-1], self.n_kernels))
+        for f, ladder in enumerate(self.ladders):
+            own = node_values[..., self._first_node[f] : self._first_node[f + 1]]
+            out[..., self.first[f] : self.first[f + 1]] = own @ ladder.basis.T
+        return out
+
+    def _to_nodes(self, weights: np.ndarray) -> np.ndarray:
+        """Return the signed node weights of the same combined kernel."""
+        scaled = weights * self.scale
+        parts = [ladder.basis.T @ scaled[self.first[f] : self.first[f + 1]] for f, ladder in enumerate(self.ladders)]
+        return np.concatenate(parts)
+
+    def _rows_of(self, chosen: np.ndarray) -> list[tuple[np.ndarray, int, np.ndarray]]:
+        """Return (places in chosen, ladder, rows of its basis) for each ladder that is meant."""
+        ladder = np.searchsorted(self.first, chosen, side="right") - 1
+        return [
+            (where, int(f), chosen[where] - self.first[f])
+            for f in np.unique(ladder)
+            for where in [np.flatnonzero(ladder == f)]
+        ]
+
+    # -- the capabilities of a finite bank ------------------------------------------------------------------------
+
+    @property
+    def unit_roundoff(self) -> float:
+        """Relative error of the kernel values that are held."""
+        return self._nodes.unit_roundoff
+
+    @property
+    def is_centered(self) -> bool:
+        """Whether the kernels are centered."""
+        return self._nodes.is_centered
+
+    def describe_storage(self) -> str:
+        """Return words for how the kernels are held."""
+        return f"{self.n_kernels} kernels on {self._nodes.n_kernels} nodes: {self._nodes.describe_storage()}"
+
+    def combine(self, weights: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """Return sum_k weights[k] K_k; exact when few weights are positive, else by the nodes."""
+        active = np.flatnonzero(weights)
+        if active.size <= self._nodes.n_kernels // 2:
+            return self.subset(active).combine(weights[active], out)
+        return self._nodes.combine_signed(self._to_nodes(weights), out)
+
+    def quad_forms(self, beta: np.ndarray, subset: np.ndarray | None = None) -> np.ndarray:
+        """Return beta' K_k beta of the kernels of the subset (default: all)."""
+        values = self._interpolate(self._nodes.quad_forms(beta)) * self.scale
+        np.maximum(values, 0.0, out=values)
+        return values if subset is None else values[..., subset]
+
+    def inner_products(self, M: np.ndarray, subset: np.ndarray | None = None) -> np.ndarray:
+        """Return the Frobenius inner products <K_k, M>."""
+        values = self._interpolate(self._nodes.inner_products(M)) * self.scale
+        return values if subset is None else values[subset]
+
+    def matvecs(self, beta: np.ndarray, subset: np.ndarray | None = None) -> np.ndarray:
+        """Return K_k beta for the kernels of the subset (default: all), shape (len(subset), n)."""
+        return self._few(subset, lambda bank: bank.matvecs(beta))
+
+    def rows(self, indices: Any, subset: np.ndarray | None = None) -> np.ndarray:
+        """Return the given rows of the kernels of the subset, shape (len(subset), len(indices), n)."""
+        return self._few(subset, lambda bank: bank.rows(indices))
+
+    def diagonal(self, subset: np.ndarray | None = None) -> np.ndarray:
+        """Return the diagonals of the kernels of the subset, shape (len(subset), n)."""
+        return self._few(subset, lambda bank: bank.diagonal())
+
+    def _few(self, subset: np.ndarray | None, compute: Any) -> np.ndarray:
+        return compute(self.subset(np.arange(self.n_kernels) if subset is None else np.asarray(subset)))
+
+    def largest_diagonals(self, subset: np.ndarray) -> np.ndarray:
+        """Return an upper bound of the diagonal of each kernel of the subset."""
+        return self.scale[subset]
+
+    def peaks(self, values: np.ndarray) -> np.ndarray:
+        """Return where the values have a local maximum along their ladder: neighbors are nearly the same kernel."""
+        rising = np.empty(values.size + 1, bool)
+        rising[1:-1] = values[1:] > values[:-1]
+        rising[self.first[:-1]] = True
+        falling = ~rising
+        falling[self.first[1:]] = True
+        return np.flatnonzero(rising[:-1] & falling[1:])
+
+    def subset(self, indices: np.ndarray) -> BoundBank:
+        """Return the bank of a few of the kernels, computed exactly and held in memory."""
+        bound = self.bound_kernels(indices)
+        normalization = self._normalization_of(indices)
+        storages = plan_storages(
+            bound,
+            self.X,
+            normalization,
+            self.sample_weight,
+            budget=0,
+            storage="packed",
+            dtype=np.float32 if self.precision == "single" else np.float64,
+        )
+        return BoundBank(bound, self.X, normalization, self.sample_weight, storages, self.precision)
+
+    def bound_kernels(self, indices: np.ndarray) -> list[BoundKernel]:
+        """Return the kernels at these places, bound."""
+        return [self.bound_kernel(int(k)) for k in indices]
+
+    def bound_kernel(self, k: int) -> BoundKernel:
+        """Return the kernel at place k, bound."""
+        f = int(np.searchsorted(self.first, k, side="right")) - 1
+        ladder, (positions, where, group) = self.ladders[f], self.places[f]
+        width = ladder.low * (ladder.high / ladder.low) ** ((k - self.first[f]) / (len(ladder) - 1))
+        kernel = Gaussian(width, columns=ladder.columns, group=ladder.group, label=ladder.label)
+        return BoundKernel(kernel, positions, kernel.name(where), group)
+
+    def _normalization_of(self, indices: np.ndarray) -> Normalization:
+        means, totals = self._nodes.normalization.means, self._nodes.normalization.totals
+        scale = self.scale[indices]
+        inverse_norms = np.ones((len(indices), self.n_samples)) if self.is_cosine else None
+        if means is None or totals is None:
+            return Normalization(scale, inverse_norms, None, None, scale)
+        own_means, own_totals = np.empty((len(indices), self.n_samples)), np.empty(len(indices))
+        for where, f, rows in self._rows_of(np.asarray(indices)):
+            nodes = slice(self._first_node[f], self._first_node[f + 1])
+            basis = self.ladders[f].basis[rows]
+            own_means[where], own_totals[where] = basis @ means[nodes], basis @ totals[nodes]
+        return Normalization(scale, inverse_norms, own_means, own_totals, scale)
+
+    def terms(self, weights: np.ndarray) -> Terms:
+        """Return the learned kernel as a sum: of the active kernels if they are few, else of the nodes."""
+        active = np.flatnonzero(weights)
+        if active.size <= self._nodes.n_kernels // 2:
+            own = self._normalization_of(active)
+            return Terms(self.bound_kernels(active), weights[active] * own.scale, own.means, own.totals)
+        own = self._nodes.normalization
+        return Terms(self._nodes.bound, self._to_nodes(weights), own.means, own.totals)
+
+    def importances(self, weights: np.ndarray, n_features: int) -> np.ndarray:
+        """Return each feature's part of the weight, a kernel's being divided over its columns."""
+        out = np.zeros(n_features)
+        for f, (positions, _, _) in enumerate(self.places):
+            out[positions] += weights[self.first[f] : self.first[f + 1]].sum() / positions.size
+        return out
+
+
+class LadderNames(Sequence[str]):
+    """The names (or groups) of a ladder bank's kernels, made when they are asked for."""
+
+    def __init__(self, bank: LadderBank, part: str) -> None:
+        self._bank, self._part = bank, part
+
+    def __len__(self) -> int:
+        return self._bank.n_kernels
+
+    @overload
+    def __getitem__(self, k: int) -> str: ...
+    @overload
+    def __getitem__(self, k: slice) -> Sequence[str]: ...
+    def __getitem__(self, k: int | slice) -> str | Sequence[str]:
+        if isinstance(k, slice):
+            return [self[i] for i in range(*k.indices(len(self)))]
+        k = int(k)
+        if not -len(self) <= k < len(self):
+            raise IndexError(k)
+        return getattr(self._bank.bound_kernel(k % len(self)), self._part)
