@@ -55,7 +55,9 @@ def test_pack_add_and_mirror(n, dtype):
             packed.pack_rows(K[start:stop, start:], segment)
             np.testing.assert_array_equal(segment, pack(K)[first:last])
             packed.add_block(K[start:stop, start:], segment)
-            packed.mirror_rows(segment, start, stop, full)
+            packed.write_rows(segment, start, stop, full)
+        for start, stop in packed.row_blocks(n, max_entries):
+            packed.mirror_rows(full, start, stop)
         np.testing.assert_array_equal(full, 2 * K)
 
 

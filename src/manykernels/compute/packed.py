@@ -21,6 +21,7 @@ from manykernels.compute.threads import n_threads, parallel
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
 # A piece of the combined segment that stays in the first-level cache while all kernels are added to it.
 _CHUNK = 2048
+_TILE = 64
 
 
 def triangle_size(n: int) -> int:
@@ -74,16 +75,26 @@ def add_block(block: np.ndarray, out: np.ndarray) -> None:
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def mirror_rows(segment: np.ndarray, start: int, stop: int, out: np.ndarray) -> None:
-    """Write a segment to the rows and columns start:stop of the full symmetric ``out``."""
+def write_rows(segment: np.ndarray, start: int, stop: int, out: np.ndarray) -> None:
+    """Write a segment to the upper triangle of the rows start:stop of ``out``."""
     n = out.shape[0]
     position = 0
     for i in range(start, stop):
         for j in range(i, n):
-            value = segment[position]
-            out[i, j] = value
-            out[j, i] = value
+            out[i, j] = segment[position]
             position += 1
+
+
+@njit(cache=True, nogil=True)
+def mirror_rows(out: np.ndarray, start: int, stop: int) -> None:
+    """Write the lower triangle of the rows start:stop from the upper one, in tiles that stay in the cache."""
+    for left in range(0, stop, _TILE):
+        right = min(left + _TILE, stop)
+        for top in range(max(start, left), stop, _TILE):
+            bottom = min(top + _TILE, stop)
+            for i in range(top, bottom):
+                for j in range(left, min(right, i)):
+                    out[i, j] = out[j, i]
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)

@@ -27,7 +27,7 @@ from manykernels.kernels.composite import CompositeBank
 from manykernels.kernels.ladder import LadderBank
 from manykernels.losses import Loss, SmoothLoss
 from manykernels.norms import LpNorm
-from manykernels.outer.automatic import MANY_SAMPLES, automatic
+from manykernels.outer.automatic import automatic, prefers_newton
 from manykernels.outer.group_lasso import group_lasso
 from manykernels.outer.newton import newton
 from manykernels.problem import Norm, Problem
@@ -137,7 +137,7 @@ class BaseMKL(BaseEstimator):
         """Return what the budget leaves for kernel storage beside the combined kernel and the inner solver."""
         budget = budget_bytes(self.memory_budget)
         # SMO copies at most half of the samples; a factorization holds a copy or two of the matrix.
-        factors = isinstance(loss, SmoothLoss) or n <= MANY_SAMPLES
+        factors = isinstance(loss, SmoothLoss) or self.solver == "newton" or prefers_newton(self._norm(), n)
         workspace = int((3.0 if factors else 1.3) * 8 * n * n)
         if workspace > (1 - _HEADROOM) * budget:
             raise MemoryError(

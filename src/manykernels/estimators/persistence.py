@@ -14,7 +14,7 @@ import io
 import json
 import math
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -205,7 +205,9 @@ def _kernels_of(predictors: list[Predictor]) -> list[Kernel]:
 
 def _plain(value: Any) -> Any:
     """Return a JSON-able value: NumPy numbers become Python's."""
-    return value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, np.generic):
+        return value.item()
+    return list(value) if isinstance(value, Sequence) and not isinstance(value, (str, list)) else value
 
 
 def _encode_parameter(name: str, value: Any) -> Any:

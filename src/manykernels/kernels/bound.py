@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from manykernels.compute.packed import balanced_blocks, mirror_rows, row_offset
+from manykernels.compute.packed import balanced_blocks, mirror_rows, row_offset, write_rows
 from manykernels.compute.threads import parallel
 from manykernels.kernels.groups import BoundKernel
 from manykernels.kernels.learned import LearnedKernel
@@ -15,6 +16,12 @@ from manykernels.kernels.normalize import Normalization
 from manykernels.kernels.storage import BLOCK_ENTRIES, Storage, held_here
 
 PRECISIONS: dict[str, type] = {"single": np.float32, "double": np.float64}
+
+
+def _tiles(n: int) -> list[tuple[int, int]]:
+    """Cut the rows of the lower triangle for the threads, a few hundred rows each."""
+    cuts = np.linspace(0, n, 2 + n // 256).astype(int)
+    return list(pairwise(cuts.tolist()))
 
 
 class Terms(NamedTuple):
@@ -138,9 +145,10 @@ class BoundBank:
             segment = np.zeros(last - first)
             for add in adders:
                 add(*block, segment)
-            mirror_rows(segment, *block, K)
+            write_rows(segment, *block, K)
 
         parallel(block_sum, balanced_blocks(self.n_samples, BLOCK_ENTRIES))
+        parallel(lambda rows: mirror_rows(K, *rows), _tiles(self.n_samples))
         return K
 
     def inner_products(self, M: np.ndarray, subset: Sequence[int] | np.ndarray | None = None) -> np.ndarray:

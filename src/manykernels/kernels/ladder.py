@@ -225,16 +225,28 @@ class LadderBank:
     def _interpolate(self, node_values: np.ndarray) -> np.ndarray:
         """Return the values of all kernels, (..., n_kernels), from those of the nodes, (..., n_nodes)."""
         out = np.empty((*node_values.shape[:-1], self.n_kernels))
-        for f, ladder in enumerate(self.ladders):
-            own = node_values[..., self._first_node[f] : self._first_node[f + 1]]
-            out[..., self.first[f] : self.first[f + 1]] = own @ ladder.basis.T
+        for basis, members in self._by_basis():
+            own = np.stack([node_values[..., self._first_node[f] : self._first_node[f + 1]] for f in members])
+            for f, values in zip(members, own @ basis.T, strict=True):
+                out[..., self.first[f] : self.first[f + 1]] = values
         return out
+
+    def _by_basis(self) -> list[tuple[np.ndarray, list[int]]]:
+        """Return the ladders that share a basis: one matrix product serves them all."""
+        members: dict[int, tuple[np.ndarray, list[int]]] = {}
+        for f, ladder in enumerate(self.ladders):
+            members.setdefault(id(ladder.basis), (ladder.basis, []))[1].append(f)
+        return list(members.values())
 
     def _to_nodes(self, weights: np.ndarray) -> np.ndarray:
         """Return the signed node weights of the same combined kernel."""
         scaled = weights * self.scale
-        parts = [ladder.basis.T @ scaled[self.first[f] : self.first[f + 1]] for f, ladder in enumerate(self.ladders)]
-        return np.concatenate(parts)
+        out = np.empty(self._nodes.n_kernels)
+        for basis, members in self._by_basis():
+            own = np.stack([scaled[self.first[f] : self.first[f + 1]] for f in members])
+            for f, values in zip(members, own @ basis, strict=True):
+                out[self._first_node[f] : self._first_node[f + 1]] = values
+        return out
 
     def _rows_of(self, chosen: np.ndarray) -> list[tuple[np.ndarray, int, np.ndarray]]:
         """Return (places in chosen, ladder, rows of its basis) for each ladder that is meant."""

@@ -148,12 +148,13 @@ class _Run:
         For p = 1 the ``most`` largest with q_k > tau. For p > 1 the largest, until the rest adds less than a part of
         tol to the dual norm.
         """
-        if self.p == 1 or not tau > 0.0:
-            peaks = self.problem.bank.peaks(self._spread(quad_forms)) if tau > 0.0 else self.candidates
-            peaks = np.intersect1d(peaks, self.candidates, assume_unique=True)
-            values = quad_forms[np.searchsorted(self.candidates, peaks)]
-            largest = np.argsort(-values, kind="stable")[:most]
-            return np.sort(peaks[largest[values[largest] > max(tau, 0.0)]])
+        if not tau > 0.0:
+            return self.candidates[:most]  # no form tells them apart
+        if self.p == 1:
+            every = self._spread(quad_forms)
+            peaks = self.problem.bank.peaks(every)
+            peaks = peaks[every[peaks] > tau]
+            return np.sort(peaks[np.argsort(-every[peaks], kind="stable")[:most]])
         order = np.argsort(-quad_forms, kind="stable")
         share = (quad_forms[order] / tau) ** (self.p / (self.p - 1))
         rest = np.cumsum(share[::-1])[::-1]
@@ -164,7 +165,7 @@ class _Run:
         problem = self.problem
         weights = np.zeros(problem.bank.n_kernels)
         weights[chosen] = solution.weights
-        quad_forms = problem.quad_forms(solution.machine, self.candidates)
+        quad_forms = self._pass(solution.machine)
         certificate = problem.certificate(weights, solution.machine, self._spread(quad_forms))
         self.recorder.record(weights, solution.machine, certificate)
         if self.p == 1 and self.tol < certificate.gap < self.screen_below:
@@ -172,8 +173,15 @@ class _Run:
             survive = surviving_kernels(
                 problem, weights, solution.machine, quad_forms, certificate.dual, self.candidates
             )
+            # The working set still has weights, so its quadratic forms stay in the certificate.
+            survive[np.searchsorted(self.candidates, chosen)] = True
             self.candidates, quad_forms = self.candidates[survive], quad_forms[survive]
         return abs(certificate.gap), quad_forms
+
+    def _pass(self, machine: Machine) -> np.ndarray:
+        """Return the quadratic forms of the candidates: the pass of a round."""
+        whole = self.candidates.size == self.problem.bank.n_kernels
+        return self.problem.quad_forms(machine, None if whole else self.candidates)
 
     def _spread(self, quad_forms: np.ndarray) -> np.ndarray:
         """Return quadratic forms for all kernels; those of screened kernels are below the largest, and count as 0."""
@@ -209,7 +217,7 @@ class _Run:
 
     def _accept(self, weights: np.ndarray, machine: Machine) -> bool:
         """Take this for the result if it reaches the tolerance, or else is the best so far."""
-        quad_forms = self._spread(self.problem.quad_forms(machine, self.candidates))
+        quad_forms = self._spread(self._pass(machine))
         certificate = self.problem.certificate(weights, machine, quad_forms)
         accepted = abs(certificate.gap) <= max(self.tol, self.recorder.gap)
         if accepted:

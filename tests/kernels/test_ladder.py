@@ -1,0 +1,123 @@
+"""Ladders against the kernels they stand for."""
+
+import numpy as np
+import pytest
+
+from manykernels import MKLClassifier, load
+from manykernels.kernels import Gaussian, GaussianLadder, KernelBank, Linear, standard_bank
+from manykernels.kernels.ladder import chebyshev_widths, count_nodes, lagrange_basis
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((60, 4))
+Y = np.sign(X[:, 0] + np.sin(2 * X[:, 1]) + 0.2 * RNG.standard_normal(60))
+BETA = RNG.standard_normal(60)
+LADDERS = [GaussianLadder(None, 0.25, 16.0, 150), GaussianLadder([1, 2], 0.5, 8.0, 120)]
+
+
+def plain(ladders):
+    """The same kernels, one by one."""
+    return KernelBank([Gaussian(w, columns=ladder.columns) for ladder in ladders for w in ladder.widths])
+
+
+@pytest.mark.parametrize("span", [(0.1, 0.2), (0.125, 64.0), (1e-3, 1e3)])
+@pytest.mark.parametrize("error", [1e-4, 1e-7, 1e-10])
+def test_the_stated_error_holds_between_the_nodes(span, error):
+    """At widths and distances other than those where the number of nodes was chosen."""
+    n_nodes = count_nodes(*span, error)
+    nodes = chebyshev_widths(*span, n_nodes)
+    widths = np.exp(np.random.default_rng(1).uniform(*np.log(span), 500))
+    distances = np.geomspace(1e-6 * span[0] ** 2, 1e6 * span[1] ** 2, 777)
+    approximate = lagrange_basis(widths, *span, n_nodes) @ np.exp(-distances / (2 * nodes[:, None] ** 2))
+    assert np.abs(approximate - np.exp(-distances / (2 * widths[:, None] ** 2))).max() <= 1.5 * error
+
+
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("normalize", ["mean_diag", "trace", "cosine", None])
+def test_same_numbers_as_single_kernels(normalize, center):
+    options = {"normalize": normalize, "center": center, "precision": "double"}
+    ladder, single = KernelBank(LADDERS).bind(X, **options), plain(LADDERS).bind(X, **options)
+    beta = BETA - BETA.mean()
+    scale = np.abs(beta).sum() ** 2 * single.normalization.largest.max()
+    np.testing.assert_allclose(ladder.quad_forms(beta), single.quad_forms(beta), atol=1e-6 * scale)
+    assert ladder.quad_forms(np.stack([beta, BETA])).shape == (2, 270)
+    M = np.outer(beta, beta) + np.eye(60)
+    np.testing.assert_allclose(ladder.inner_products(M), single.inner_products(M), atol=1e-6 * scale)
+    dense, few = RNG.random(270), np.where(np.arange(270) % 90 == 0, 1.0, 0.0)
+    for weights in (dense, few):
+        np.testing.assert_allclose(ladder.combine(weights), single.combine(weights), atol=1e-5 * weights.sum())
+    chosen = np.array([3, 77, 200])
+    np.testing.assert_allclose(ladder.matvecs(beta, chosen), single.matvecs(beta, chosen), atol=1e-6)
+    np.testing.assert_allclose(ladder.diagonal(chosen), single.diagonal(chosen), atol=1e-6)
+    assert ladder.names[200] == single.names[200]
+    assert len(ladder.names) == len(ladder.groups) == 270
+
+
+def test_peaks_are_the_local_maxima_of_each_ladder():
+    bank = KernelBank([GaussianLadder(count=5), GaussianLadder([0], count=4)]).bind(X)
+    values = np.array([1.0, 3.0, 2.0, 2.5, 2.4, 9.0, 8.0, 7.0, 8.0])
+    assert bank.peaks(values).tolist() == [1, 3, 5, 8]
+
+
+@pytest.mark.parametrize("norm", [1.0, 4 / 3, 2.0])
+def test_a_model_on_a_ladder_is_the_model_on_its_kernels(norm, tmp_path):
+    tol = 1e-4
+    on_ladder = MKLClassifier(KernelBank(LADDERS), norm=norm, tol=tol).fit(X, Y)
+    one_by_one = MKLClassifier(plain(LADDERS), norm=norm, tol=tol).fit(X, Y)
+    assert on_ladder.objective_ == pytest.approx(one_by_one.objective_, rel=3 * tol)
+    assert on_ladder.converged_
+    new = np.random.default_rng(5).standard_normal((20, 4))
+    np.testing.assert_allclose(on_ladder.decision_function(new), one_by_one.decision_function(new), atol=0.05)
+    on_ladder.save(tmp_path / "model.mkl")
+    again = load(tmp_path / "model.mkl")
+    np.testing.assert_allclose(again.decision_function(new), on_ladder.decision_function(new), rtol=1e-8)
+    assert on_ladder.feature_importances_.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("norm", [1.0, 4 / 3])
+def test_the_certificate_holds_for_the_true_kernels(norm):
+    """The gap, recomputed with exact Gaussian kernels from the public attributes."""
+    model = MKLClassifier(KernelBank(LADDERS), norm=norm, C=10.0).fit(X, Y)
+    beta = np.zeros(60)
+    beta[model.support_] = model.dual_coef_[0]
+    true = plain(LADDERS).bind(X, precision="double")
+    quad_forms, decision = true.quad_forms(beta), true.combine(model.weights_) @ beta
+    r = 2 * norm / (1 + norm)
+    primal = 0.5 * np.sum((model.weights_ * np.sqrt(quad_forms)) ** r) ** (2 / r)
+    primal += 10.0 * np.maximum(0.0, 1.0 - Y * (decision + model.intercept_[0])).sum()
+    dual_norm = quad_forms.max() if norm == 1 else np.sum(quad_forms ** (norm / (norm - 1))) ** ((norm - 1) / norm)
+    dual = Y @ beta - 0.5 * dual_norm
+    assert model.objective_ == pytest.approx(primal, rel=1e-5)
+    assert model.dual_objective_ == pytest.approx(dual, rel=1e-5)
+
+
+def test_ladders_beside_plain_kernels():
+    mixed = KernelBank([Linear(), LADDERS[1], Gaussian(1.0, columns=[0])])
+    single = KernelBank([Linear(), Gaussian(1.0, columns=[0]), *plain(LADDERS[1:])])
+    assert len(mixed) == len(single) == 122
+    one, other = mixed.bind(X, precision="double"), single.bind(X, precision="double")
+    assert list(one.names) == other.names
+    np.testing.assert_allclose(one.quad_forms(BETA), other.quad_forms(BETA), atol=1e-4)
+    weights = RNG.random(122)
+    np.testing.assert_allclose(one.combine(weights), other.combine(weights), atol=1e-5)
+    chosen = np.array([0, 1, 50, 121])
+    np.testing.assert_allclose(
+        one.subset(chosen).combine(np.ones(4)), other.subset(chosen).combine(np.ones(4)), atol=1e-6
+    )
+    model = MKLClassifier(mixed).fit(X, Y)
+    assert model.objective_ == pytest.approx(MKLClassifier(single).fit(X, Y).objective_, rel=2e-3)
+
+
+def test_many_widths_make_ladders():
+    bank = standard_bank(X, widths=500)
+    assert len(bank) == 5 * 503
+    assert sum(isinstance(kernel, GaussianLadder) for kernel in bank) == 5
+    assert len(standard_bank(X, widths=20, degrees=())) == 100
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [({"low": 0.0}, "low"), ({"low": 2.0, "high": 1.0}, "high"), ({"count": 1}, "count"), ({"error": 0.0}, "error")],
+)
+def test_bad_parameters_are_named(options, word):
+    with pytest.raises(ValueError, match=rf"^{word} must be"):
+        GaussianLadder(**options)

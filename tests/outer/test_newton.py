@@ -1,0 +1,242 @@
+"""The second-order engine: the same optimum as the oracle and as the alternation, exact zeros, hostile settings."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import manykernels.outer.newton as engine
+from manykernels.kernels import Gaussian, KernelBank, standard_bank
+from manykernels.losses import EpsilonInsensitive, Hinge, Logistic, Squared, SquaredHinge
+from manykernels.norms import LpNorm
+from manykernels.outer.automatic import automatic
+from manykernels.outer.group_lasso import group_lasso
+from manykernels.outer.interior_point import InteriorPoint, _KernelSide, _SampleSide
+from manykernels.outer.newton import newton
+from manykernels.problem import Problem
+from tests.reference.oracle import certificate, random_problem, solve_dual
+
+LOSSES = [
+    (Hinge(), "classification"),
+    (SquaredHinge(), "classification"),
+    (Logistic(), "classification"),
+    (Squared(), "regression"),
+    (EpsilonInsensitive(0.1), "regression"),
+]
+
+
+def problem_of(grams, y, loss, p, C=1.0, fit_intercept=True):
+    y = np.atleast_2d(y)
+    bank = KernelBank.from_arrays(grams).bind(np.arange(y.shape[1])[:, None], normalize=None, precision="double")
+    return Problem(bank, loss, LpNorm(p), y, np.full(y.shape, float(C)), fit_intercept)
+
+
+def naive_gap(problem, grams, result):
+    """The gap by the oracle, from weights, coefficients and intercepts alone."""
+    return certificate(
+        grams,
+        problem.y,
+        problem.C,
+        problem.loss.name,
+        problem.norm.p,
+        result.weights,
+        result.machine.beta,
+        result.machine.intercept,
+        problem.fit_intercept,
+    )[2]
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("p", [1.0, 1.001, 1.1, 4 / 3, 2.0, 4.0])
+@pytest.mark.parametrize(("loss", "task"), LOSSES, ids=[loss.name for loss, _ in LOSSES])
+def test_reaches_the_optimum(loss, task, p, fit_intercept):
+    grams, y = random_problem(30, 6, seed=1, task=task)
+    problem = problem_of(grams, y, loss, p, fit_intercept=fit_intercept)
+    result = newton(problem, tol=1e-7)
+    optimum, _ = solve_dual(grams, y, 1.0, loss.name, p, fit_intercept)
+    assert result.converged
+    assert result.certificate.primal == pytest.approx(optimum, rel=1e-6)
+    assert abs(naive_gap(problem, grams, result)) <= 1.1e-7
+
+
+@pytest.mark.parametrize("C", [1e-4, 1e6])
+@pytest.mark.parametrize("p", [1.0, 1.001, 2.0])
+@pytest.mark.parametrize(("loss", "task"), LOSSES, ids=[loss.name for loss, _ in LOSSES])
+def test_hostile_settings(loss, task, p, C):
+    """Duplicate kernels, a constant one, tiny and huge C: the Hessian is singular or the box never binds."""
+    grams, y = random_problem(40, 6, seed=4, task=task)
+    grams = [*grams, grams[0].copy(), np.ones((40, 40)), grams[2].copy()]
+    problem = problem_of(grams, y, loss, p, C)
+    result = newton(problem, tol=1e-4)
+    assert result.converged
+    assert -1e-9 <= naive_gap(problem, grams, result) <= 1.01e-4
+
+
+def test_several_tasks_share_their_weights():
+    grams, Y = random_problem(36, 5, seed=2, n_tasks=3)
+    targets = np.where(Y.argmax(axis=0) == np.arange(3)[:, None], 1.0, -1.0)
+    for p in (1.0, 1.5):
+        result = newton(problem_of(grams, targets, Hinge(), p), tol=1e-7)
+        optimum, _ = solve_dual(grams, targets, 1.0, "hinge", p)
+        assert result.certificate.primal == pytest.approx(optimum, rel=1e-6)
+
+
+def sonar_like(n=120, d=12, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    y = np.sign(X[:, 0] + np.sin(2 * X[:, 1]) + 0.5 * X[:, 2] * X[:, 3] + 0.3 * rng.standard_normal(n))
+    bank = standard_bank(X).bind(X, normalize="trace", precision="double")
+    return bank, y[None, :]
+
+
+@pytest.mark.parametrize("C", [1.0, 100.0, 1000.0])
+def test_same_objective_as_the_alternation(C):
+    bank, y = sonar_like()
+    problem = Problem(bank, Hinge(), LpNorm(1.1), y, np.full(y.shape, C))
+    first, second = newton(problem, tol=1e-6), group_lasso(problem, tol=1e-6, max_iter=5000)
+    assert first.converged
+    assert second.converged
+    assert first.certificate.primal == pytest.approx(second.certificate.primal, rel=2e-6)
+
+
+@pytest.mark.parametrize("C", [1.0, 100.0])
+def test_exact_zeros(C):
+    """Few kernels and few coefficients are left, and the machine on the chosen kernels is optimal over all."""
+    bank, y = sonar_like()
+    problem = Problem(bank, Hinge(), LpNorm(1.0), y, np.full(y.shape, C))
+    result = newton(problem, tol=1e-6)
+    assert result.converged
+    assert np.count_nonzero(result.weights) <= 40
+    assert result.weights.sum() == pytest.approx(1.0)
+    quad_forms = problem.quad_forms(result.machine)
+    active = result.weights > 1e-6
+    np.testing.assert_allclose(quad_forms[active], quad_forms.max(), rtol=1e-4)
+    if C > 1:
+        assert np.count_nonzero(result.machine.beta) < y.size
+
+
+def test_few_full_passes(monkeypatch):
+    bank, y = sonar_like()
+    passes = []
+    original = type(bank).quad_forms
+    monkeypatch.setattr(
+        type(bank), "quad_forms", lambda self, beta, subset=None: passes.append(1) or original(self, beta, subset)
+    )
+    problem = Problem(bank, Hinge(), LpNorm(1.0), y, np.full(y.shape, 100.0))
+    assert newton(problem, tol=1e-6).converged
+    assert len(passes) < 15
+
+
+@pytest.mark.parametrize("loss", [Hinge(), Logistic(), SquaredHinge()], ids=lambda loss: loss.name)
+@pytest.mark.parametrize("C", [10.0, 1000.0])
+def test_screening_is_safe(loss, C, monkeypatch):
+    """What was ruled out has weight 0 in a solution without screening, and its quadratic form is below the largest."""
+    bank, y = sonar_like()
+    problem = Problem(bank, loss, LpNorm(1.0), y, np.full(y.shape, C))
+    ruled_out = []
+    original = engine.surviving_kernels
+
+    def spy(problem, weights, machine, quad_forms, bound, candidates):
+        survive = original(problem, weights, machine, quad_forms, bound, candidates)
+        ruled_out.extend(candidates[~survive])
+        return survive
+
+    monkeypatch.setattr(engine, "surviving_kernels", spy)
+    screened = newton(problem, tol=1e-7)
+    monkeypatch.setattr(engine, "_SCREEN_BELOW", 0.0)
+    whole = newton(problem, tol=1e-9)
+    assert len(ruled_out) > 0.5 * bank.n_kernels
+    assert whole.weights[ruled_out].max() == 0.0
+    quad_forms = problem.quad_forms(whole.machine)
+    assert quad_forms[ruled_out].max() < quad_forms.max()
+    assert screened.certificate.primal == pytest.approx(whole.certificate.primal, rel=1e-6)
+    # The certificate counted the ruled-out kernels as 0: with all of them it is the same.
+    again = problem.certificate(screened.weights, screened.machine, problem.quad_forms(screened.machine))
+    assert again.dual == pytest.approx(screened.certificate.dual, rel=1e-12)
+
+
+def test_screening_with_a_wide_gap_rules_out_nothing_wrong():
+    """The bound is a proof at any accuracy: also at a rough point far from the optimum."""
+    bank, y = sonar_like(n=60)
+    problem = Problem(bank, Hinge(), LpNorm(1.0), y, np.full(y.shape, 10.0))
+    optimal = newton(problem, tol=1e-9)
+    for tol in (0.5, 0.1, 0.01):
+        rough = group_lasso(problem, tol=tol)
+        quad_forms = problem.quad_forms(rough.machine)
+        every = np.arange(bank.n_kernels)
+        survive = engine.surviving_kernels(
+            problem, rough.weights, rough.machine, quad_forms, rough.certificate.dual, every
+        )
+        assert optimal.weights[~survive].max(initial=0.0) == 0.0
+
+
+@pytest.mark.parametrize("n_tasks", [1, 2])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_both_sides_solve_the_same_system(n_tasks, intercept):
+    rng = np.random.default_rng(0)
+    n, m, p = 6, 20, 1.4
+    K = rng.standard_normal((n, n))
+    K = K @ K.T + np.eye(n)
+    diagonal, G = rng.random((n_tasks, n)) + 0.1, rng.standard_normal((n_tasks, m, n))
+    bend, power = rng.random(m) + 0.1, rng.random(m)
+    right = (rng.standard_normal((n_tasks, n)), rng.standard_normal(m), 0.3, rng.standard_normal(n_tasks))
+    kernel_side = _KernelSide(K.copy(), diagonal, G, bend, power, p, intercept).solve(*right)
+    sample_side = _SampleSide(K.copy(), diagonal, G, bend, power, p, intercept).solve(*right)
+    for one, other in zip(kernel_side, sample_side, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-10)
+    beta, d, b, tau = kernel_side
+    for t in range(n_tasks):
+        residual = (K + np.diag(diagonal[t])) @ beta[t] + G[t].T @ d + b[t] - right[0][t]
+        np.testing.assert_allclose(residual, 0.0, atol=1e-10)
+    np.testing.assert_allclose(2 * np.einsum("tkn,tn->k", G, beta) - bend * d - power * tau, right[1], atol=1e-10)
+    assert p * power @ d == pytest.approx(0.3)
+
+
+def test_kernels_can_be_exchanged_on_the_way():
+    """Begun on one half of the kernels, continued on all: the optimum of all."""
+    grams, y = random_problem(30, 8, seed=6)
+    whole = problem_of(grams, y, Hinge(), 1.0)
+    half = replace(whole, bank=whole.bank.subset(np.arange(4)))
+    start = half.solve(half.bank.combine(np.full(4, 0.25)))
+    method = InteriorPoint(half, 1.0, start, np.full(4, 0.25))
+    method.run(1e-2)
+    quad_forms = whole.bank.quad_forms(method.beta(method.point.x)).sum(axis=0)
+    method.exchange(whole, np.array([0, 1, 2, 3, -1, -1, -1, -1]), quad_forms)
+    solution = method.run(1e-8)
+    optimum, _ = solve_dual(grams, y, 1.0, "hinge", 1.0)
+    assert solution.certificate.gap <= 1e-8
+    assert solution.certificate.primal == pytest.approx(optimum, rel=1e-6)
+
+
+def test_warm_start_keeps_the_optimum():
+    bank, y = sonar_like()
+    problem = Problem(bank, Hinge(), LpNorm(1.0), y, np.full(y.shape, 10.0))
+    cold = newton(problem, tol=1e-6)
+    warm = newton(problem, tol=1e-6, start=cold.weights)
+    assert warm.converged
+    assert warm.certificate.primal == pytest.approx(cold.certificate.primal, rel=2e-6)
+
+
+def test_out_of_rounds_is_said():
+    bank, y = sonar_like()
+    problem = Problem(bank, Hinge(), LpNorm(1.0), y, np.full(y.shape, 100.0))
+    result = newton(problem, tol=1e-9, max_iter=1)
+    assert not result.converged
+    assert result.certificate.gap > 1e-9
+
+
+def test_infinite_p_is_refused_and_auto_takes_care():
+    bank, y = sonar_like(n=40)
+    problem = Problem(bank, Hinge(), LpNorm(np.inf), y, np.ones(y.shape))
+    with pytest.raises(ValueError, match="finite p"):
+        newton(problem)
+    assert automatic(problem).converged
+
+
+def test_one_kernel():
+    X = np.linspace(-1, 1, 20)[:, None]
+    bank = KernelBank([Gaussian(1.0)]).bind(X)
+    problem = Problem(bank, Hinge(), LpNorm(1.0), np.sign(X.T + 0.01), np.ones((1, 20)))
+    result = newton(problem, tol=1e-6)
+    assert result.converged
+    assert result.weights == pytest.approx([1.0])
