@@ -22,9 +22,9 @@ On the other samples F, with R^2 = 2 Gamma and kappa_k^2 the largest diagonal en
 gives ||delta_F||_{K_d} <= T = R + kappa_d S. Along directions where K_d vanishes only the box holds beta', |delta_i| <=
 w_i = max(beta_i - lower_i, upper_i - beta_i); so for every eps > 0, H = K_d + eps I on F has
 
-    delta_F' H delta_F  <=  T^2 + eps sum_F w_i^2,
+    delta_F' H delta_F  <=  T^2 + eps sum_F w_i^2.
 
-and eps = T^2 / sum_F w_i^2 makes the two terms equal. A smooth loss needs neither N nor the box: it has
+Any r and eps give a bound; those that make it small for an average kernel are taken. A smooth loss needs neither N nor the box: it has
 e_i >= c_i/2 (beta'_i - beta0_i)^2 with beta0_i = -C_i loss'(y_i, z_i) and c_i the least curvature of its conjugate, so
 H = K_d + diag(c) on all samples has delta' H delta <= (R + sqrt(sum_i c_i (beta0_i - beta_i)^2))^2.
 
@@ -43,13 +43,15 @@ least L, so a later dual value is exact without it.
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_factor, cho_solve, eigvalsh
 
 from manykernels.core.results import Machine
 from manykernels.problem import Problem
 
 # tr(K_k H^-1) is summed in floating point: the bound is widened by this factor.
 _SAFETY = 1.0 + 1e-6
+# Values of r to try, in the unit in which kappa S is about R.
+_MARGINS = (0.5, 2.0)
 
 
 def surviving_kernels(
@@ -103,17 +105,34 @@ class _Reach:
             self.rho = radius + float(np.sqrt(np.sum(stiffness * (end - beta) ** 2)))
             self.inverse = _inverse(K, np.arange(K.shape[0]), stiffness.min(axis=0))
             return
-        kappa = float(np.sqrt(K.diagonal().max()))
-        # The larger r, the fewer samples are fixed and the less they move: here kappa S is about R.
-        least = gamma * kappa / radius
-        fixed = slope >= least
-        self.fixed = gamma / max(least, 1e-300) + float(np.sum(np.abs(end - beta)[fixed]))
-        free = np.flatnonzero(~fixed.all(axis=0))
-        reach = radius + kappa * self.fixed
         lower, upper = problem.loss.domain(y, C)
-        room = float(np.sum(np.maximum(beta - lower, upper - beta)[:, free] ** 2)) + 1e-300
-        self.rho = np.sqrt(2.0) * reach
-        self.inverse = _inverse(K, free, np.full(K.shape[0], reach**2 / room))
+        room = np.maximum(beta - lower, upper - beta)
+        kappa = float(np.sqrt(K.diagonal().max()))
+        best = np.inf
+        for factor in _MARGINS:
+            least = factor * gamma * kappa / radius + 1e-300
+            fixed = slope >= least
+            moved = gamma / least + float(np.sum(np.abs(end - beta)[fixed]))
+            free = np.flatnonzero(~fixed.all(axis=0))
+            reach = radius + kappa * moved
+            ridge, stretch = _best_ridge(K, free, reach, float(np.sum(room[:, free] ** 2)))
+            size = stretch + kappa * moved
+            if size < best:
+                best, chosen = size, (free, ridge, moved, np.sqrt(reach**2 + ridge * np.sum(room[:, free] ** 2)))
+        free, ridge, self.fixed, self.rho = chosen
+        self.inverse = _inverse(K, free, np.full(K.shape[0], ridge))
+
+
+def _best_ridge(K: np.ndarray, free: np.ndarray, reach: float, room: float) -> tuple[float, float]:
+    """Return the eps that makes the bound of an average kernel smallest, and that bound."""
+    if free.size == 0:
+        return 0.0, 0.0
+    eigenvalues = np.maximum(eigvalsh(K[np.ix_(free, free)], check_finite=False), 0.0)
+    ridges = reach**2 / (room + 1e-300) * np.geomspace(1e-3, 10.0, 13)
+    traces = np.sum(1.0 / (eigenvalues[:, None] + ridges[None, :]), axis=0) * float(np.mean(K.diagonal()))
+    bounds = np.sqrt(traces * (reach**2 + ridges * room))
+    k = int(np.argmin(bounds))
+    return float(ridges[k]), float(bounds[k])
 
 
 def _inverse(K: np.ndarray, free: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
