@@ -10,7 +10,14 @@
 True
 """
 
-from manykernels.estimators import MKLClassifier, MKLRegressor, load
+from manykernels.estimators import (
+    MKLClassifier,
+    MKLClassifierCV,
+    MKLRegressor,
+    MKLRegressorCV,
+    load,
+    mkl_path,
+)
 
 __version__ = "0.1.0"
-__all__ = ["MKLClassifier", "MKLRegressor", "load"]
+__all__ = ["MKLClassifier", "MKLClassifierCV", "MKLRegressor", "MKLRegressorCV", "load", "mkl_path"]

@@ -2,7 +2,7 @@
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from manykernels import MKLClassifier, MKLRegressor
+from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV
 from manykernels.kernels import Gaussian, Linear
 
 ESTIMATORS = [
@@ -12,6 +12,8 @@ ESTIMATORS = [
     MKLClassifier([Linear(), Gaussian(1.0)], probability=True, class_weight="balanced", normalize="cosine"),
     MKLRegressor(),
     MKLRegressor(norm=2.0, loss="epsilon_insensitive", C=10.0),
+    MKLClassifierCV([Linear(), Gaussian(1.0)], Cs=[1.0, 10.0], norms=[1.0, 2.0], cv=3),
+    MKLRegressorCV([Linear(), Gaussian(1.0)], Cs=[1.0, 10.0], norms=[1.0], cv=3),
 ]
 
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from contextvars import copy_context
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,20 @@ _DOUBLE_BELOW = 1e-5
 _HEADROOM = 0.15
 Bank = BoundBank | LadderBank | CompositeBank
 SOLVERS = {"auto": automatic, "newton": newton, "group_lasso": group_lasso}
+
+
+@dataclass
+class Workbench:
+    """What one fit leaves for the next on the same data: bound kernels by precision, and weights to start from."""
+
+    banks: dict[str, Bank] = field(default_factory=dict)
+    weights: list[np.ndarray] | None = None
+
+    def starts(self, problems: list[Problem]) -> list[np.ndarray | None]:
+        """Return where each problem starts: at the last weights, none of them 0, if there are any."""
+        if self.weights is None or len(self.weights) != len(problems):
+            return [None] * len(problems)
+        return [p.norm.scaled(np.maximum(w, 1e-6 * w.max())) for p, w in zip(problems, self.weights, strict=True)]
 
 
 class BaseMKL(BaseEstimator):
@@ -92,31 +106,44 @@ class BaseMKL(BaseEstimator):
             raise
 
     def _fit_tasks(
-        self, table: Any, X: Any, samples: Samples, y: np.ndarray, C: np.ndarray, offset: float = 0.0
+        self,
+        table: Any,
+        X: Any,
+        samples: Samples,
+        y: np.ndarray,
+        C: np.ndarray,
+        offset: float = 0.0,
+        workbench: Workbench | None = None,
     ) -> bool:
         """Learn the machines of the tasks, y and C of shape (n_tasks, n_distinct), and set the attributes.
 
-        ``offset`` was subtracted from y and goes to the intercepts. Returns whether Ctrl-C ended the fit early.
+        ``offset`` was subtracted from y and goes to the intercepts; a workbench carries kernels and weights from one
+        fit to the next. Returns whether Ctrl-C ended the fit early.
         """
+        workbench = Workbench() if workbench is None else workbench
         norm, loss, shared = self._norm(), self._loss(), self._shares_weights(y.shape[0])
         n_problems = 1 if shared else y.shape[0]
         tasks = [slice(None)] if shared else [slice(t, t + 1) for t in range(n_problems)]
 
         def learn(precision: str) -> tuple[Bank, list[Result]]:
-            bank = self._bank(table).bind(
-                X[samples.rows],
-                source=table,
-                normalize=self.normalize,
-                center=self.center,
-                sample_weight=samples.weight,
-                memory_budget=self._memory_for_kernels(samples.rows.size, loss),
-                precision=precision,
-            )
-            return bank, self._solve([Problem(bank, loss, norm, y[t], C[t], self.fit_intercept) for t in tasks])
+            bank = workbench.banks.get(precision)
+            if bank is None:
+                bank = workbench.banks[precision] = self._bank(table).bind(
+                    X[samples.rows],
+                    source=table,
+                    normalize=self.normalize,
+                    center=self.center,
+                    sample_weight=samples.weight,
+                    memory_budget=self._memory_for_kernels(samples.rows.size, loss),
+                    precision=precision,
+                )
+            problems = [Problem(bank, loss, norm, y[t], C[t], self.fit_intercept) for t in tasks]
+            return bank, self._solve(problems, workbench.starts(problems))
 
         bank, results = learn("double" if self.tol < _DOUBLE_BELOW else "single")
         if bank.precision == "single" and self._want_digits(results):
             bank, results = learn("double")
+        workbench.weights = [result.weights for result in results]
         self._set_attributes(bank, results, samples, offset)
         self._warn_if_not_converged()
         return any(result.interrupted for result in results)
@@ -146,19 +173,22 @@ class BaseMKL(BaseEstimator):
             )
         return max(1, int((1 - _HEADROOM) * budget) - workspace)
 
-    def _solve(self, problems: list[Problem]) -> list[Result]:
+    def _solve(self, problems: list[Problem], starts: list[np.ndarray | None]) -> list[Result]:
+        interrupted = threading.Event()
         with listen(_print_step) if self.verbose else nullcontext():
             if len(problems) == 1:
-                return [SOLVERS[self.solver](problems[0], tol=self.tol, max_iter=self.max_iter)]
-            interrupted = threading.Event()
+                return [self._solve_one(problems[0], starts[0], interrupted)]
             # Each thread gets a copy of the context, so that those who listen hear every class.
-            jobs = [delayed(copy_context().run)(self._solve_one, problem, interrupted) for problem in problems]
+            jobs = [
+                delayed(copy_context().run)(self._solve_one, problem, start, interrupted)
+                for problem, start in zip(problems, starts, strict=True)
+            ]
             return Parallel(n_jobs=self.n_jobs, prefer="threads")(jobs)
 
-    def _solve_one(self, problem: Problem, interrupted: threading.Event) -> Result:
+    def _solve_one(self, problem: Problem, start: np.ndarray | None, interrupted: threading.Event) -> Result:
         """Solve one of several problems; after Ctrl-C the rest gets one iteration each, for a whole model."""
         max_iter = 1 if interrupted.is_set() else self.max_iter
-        result = SOLVERS[self.solver](problem, tol=self.tol, max_iter=max_iter)
+        result = SOLVERS[self.solver](problem, tol=self.tol, max_iter=max_iter, start=start)
         if result.interrupted:
             interrupted.set()
         return result

@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from manykernels.core.notices import shown, warn
 from manykernels.core.samples import distinct_samples
-from manykernels.estimators.base import BaseMKL, _check_choice
+from manykernels.estimators.base import BaseMKL, Workbench, _check_choice
 from manykernels.estimators.calibration import held_out_scale, probabilities
 from manykernels.losses import Hinge, Logistic, Loss, Squared, SquaredHinge
 
@@ -184,12 +184,10 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         """
         with self._all_or_nothing():
             self._check_parameters()
-            _check_choice("loss", self.loss, tuple(LOSSES))
-            _check_choice("multi_class", self.multi_class, ("ovr",))
             self._fit(X, y, sample_weight)
         return self
 
-    def _fit(self, given: Any, y: Any, sample_weight: Any) -> None:
+    def _fit(self, given: Any, y: Any, sample_weight: Any, workbench: Workbench | None = None) -> None:
         X, y = validate_data(self, given, y, accept_sparse="csr", dtype=np.float64)
         check_classification_targets(y)
         table = self._table(given, X)
@@ -201,13 +199,20 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
             raise ValueError(f"y must hold at least 2 classes, got 1 class: {shown(self.classes_[0])}.")
         targets = _one_vs_rest(codes, self.classes_.size)
         C = self.C * samples.weight * self._class_weights(self.classes_, codes, samples.weight)[codes]
-        interrupted = self._fit_tasks(table, X, samples, targets, np.broadcast_to(C, targets.shape))
+        interrupted = self._fit_tasks(
+            table, X, samples, targets, np.broadcast_to(C, targets.shape), workbench=workbench
+        )
         self.temperature_scale_ = 1.0
         if self.probability and self.loss != "logistic":
             if interrupted:
                 warn("The fit was interrupted: probabilities are not calibrated.")
             else:
                 self.temperature_scale_ = held_out_scale(self, table, y, samples)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        _check_choice("loss", self.loss, tuple(LOSSES))
+        _check_choice("multi_class", self.multi_class, ("ovr",))
 
     def _loss(self) -> Loss:
         return LOSSES[self.loss]()

@@ -9,7 +9,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from manykernels.core.samples import distinct_samples
-from manykernels.estimators.base import BaseMKL, _check_choice, _check_number
+from manykernels.estimators.base import BaseMKL, Workbench, _check_choice, _check_number
 from manykernels.losses import EpsilonInsensitive, Loss, Squared
 
 LOSSES = ("squared", "epsilon_insensitive")
@@ -110,12 +110,10 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         """
         with self._all_or_nothing():
             self._check_parameters()
-            _check_choice("loss", self.loss, LOSSES)
-            _check_number("epsilon", self.epsilon, low=-np.finfo(float).tiny)
             self._fit(X, y, sample_weight)
         return self
 
-    def _fit(self, given: Any, y: Any, sample_weight: Any) -> None:
+    def _fit(self, given: Any, y: Any, sample_weight: Any, workbench: Workbench | None = None) -> None:
         X, y = validate_data(self, given, y, accept_sparse="csr", dtype=np.float64, y_numeric=True)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         samples = distinct_samples(X, y.astype(np.float64), weight)
@@ -123,7 +121,12 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         # The intercept takes up any offset of the target, which would only cost digits.
         offset = float(np.average(target, weights=samples.weight)) if self.fit_intercept else 0.0
         C = self.C * samples.weight
-        self._fit_tasks(self._table(given, X), X, samples, (target - offset)[None, :], C[None, :], offset)
+        self._fit_tasks(self._table(given, X), X, samples, (target - offset)[None, :], C[None, :], offset, workbench)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        _check_choice("loss", self.loss, LOSSES)
+        _check_number("epsilon", self.epsilon, low=-np.finfo(float).tiny)
 
     def _loss(self) -> Loss:
         return Squared() if self.loss == "squared" else EpsilonInsensitive(self.epsilon)

@@ -208,7 +208,8 @@ class _Run:
             solution = method.run(polish * self.tol)
             weights = np.zeros(self.problem.bank.n_kernels)
             vanish = (solution.weights * solution.tau < solution.slack) & (self.p == 1)
-            weights[chosen] = np.where(vanish, 0.0, solution.weights)
+            # Where nothing is to be learned (constant targets), all would vanish.
+            weights[chosen] = np.where(vanish & ~vanish.all(), 0.0, solution.weights)
             weights = self.problem.norm.scaled(weights)
             K = self.problem.bank.combine(weights, out=self.K)
             beta = np.array([self.problem.feasible(row, t) for t, row in enumerate(solution.snapped)])

@@ -24,9 +24,9 @@ w_i = max(beta_i - lower_i, upper_i - beta_i); so for every eps > 0, H = K_d + e
 
     delta_F' H delta_F  <=  T^2 + eps sum_F w_i^2.
 
-Any r and eps give a bound; those that make it small for an average kernel are taken. A smooth loss needs neither N nor the box: it has
-e_i >= c_i/2 (beta'_i - beta0_i)^2 with beta0_i = -C_i loss'(y_i, z_i) and c_i the least curvature of its conjugate, so
-H = K_d + diag(c) on all samples has delta' H delta <= (R + sqrt(sum_i c_i (beta0_i - beta_i)^2))^2.
+Any r and eps give a bound; those that make it small for an average kernel are taken. A smooth loss needs neither N nor
+the box: it has e_i >= c_i/2 (beta'_i - beta0_i)^2 with beta0_i = -C_i loss'(y_i, z_i) and c_i the least curvature of
+its conjugate, so H = K_d + diag(c) on all samples has delta' H delta <= (R + sqrt(sum_i c_i (beta0_i - beta_i)^2))^2.
 
 Write rho^2 for the right-hand side. Since delta' K_k delta <= tr(K_k H^-1) delta' H delta,
 

@@ -1,0 +1,88 @@
+"""Models along a path of C and p: kernels bound once, each fit started from the last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from manykernels.estimators.base import BaseMKL, Workbench
+from manykernels.estimators.classifier import MKLClassifier
+from manykernels.estimators.regressor import MKLRegressor
+
+DEFAULT_CS = (0.01, 0.1, 1.0, 10.0, 100.0)
+
+
+@dataclass(frozen=True)
+class PathPoint:
+    """A fitted model on the path; ``model.gap_`` is its certificate."""
+
+    C: float
+    norm: Any
+    model: Any
+
+
+def mkl_path(
+    kernels: Any,
+    X: Any,
+    y: Any,
+    *,
+    Cs: Sequence[float] = DEFAULT_CS,
+    norms: Sequence[Any] = (1.0,),
+    sample_weight: Any = None,
+    regression: bool = False,
+    **parameters: Any,
+) -> list[PathPoint]:
+    """Fit a model for every C and norm, each started from the one before.
+
+    The kernels are computed once, and the weights of one C are the start for the next.
+
+    Parameters
+    ----------
+    kernels : "standard", list of Kernel, or KernelBank
+    X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
+    y : array of shape (n_samples,)
+    Cs : sequence of float
+        Walked through in increasing order.
+    norms : sequence of float or norm
+    sample_weight : array of shape (n_samples,), optional
+    regression : bool, default False
+        Fit MKLRegressor instead of MKLClassifier.
+    **parameters
+        Of the estimator, such as ``loss`` and ``tol``.
+
+    Returns
+    -------
+    list of PathPoint
+        Norm by norm, with rising C.
+
+    Examples
+    --------
+    >>> from manykernels import mkl_path
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> path = mkl_path("standard", X[:100], y[:100], Cs=[0.1, 1.0, 10.0], norms=[1.0, 2.0])
+    >>> [(point.C, point.norm) for point in path[:3]]
+    [(0.1, 1.0), (1.0, 1.0), (10.0, 1.0)]
+    >>> all(point.model.gap_ <= 1e-3 for point in path)
+    True
+    """
+    kind = MKLRegressor if regression else MKLClassifier
+    return list(walk(kind(kernels, **parameters), X, y, sample_weight, Cs, norms))
+
+
+def walk(
+    estimator: BaseMKL, X: Any, y: Any, sample_weight: Any, Cs: Sequence[float], norms: Sequence[Any]
+) -> Iterator[PathPoint]:
+    """Yield the points of the path, fitted one after the other on one workbench."""
+    if len(Cs) == 0 or len(norms) == 0:
+        raise ValueError("Cs and norms must hold at least one value each.")
+    workbench = Workbench()
+    for norm in norms:
+        for C in np.sort(np.asarray(Cs, dtype=float)).tolist():
+            model = type(estimator)(**{**estimator.get_params(deep=False), "C": C, "norm": norm})
+            model._check_parameters()
+            model._fit(X, y, sample_weight, workbench)
+            yield PathPoint(C, norm, model)

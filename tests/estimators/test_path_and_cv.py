@@ -1,0 +1,96 @@
+"""Paths over C and p, and the estimators that choose among them."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.preprocessing import StandardScaler
+
+from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV, load, mkl_path
+from manykernels.kernels import Gaussian, Kernel, KernelBank, Linear
+
+X, Y = load_breast_cancer(return_X_y=True)
+X, Y = StandardScaler().fit_transform(X)[:150, :5], Y[:150]
+KERNELS = [Linear(), *(Gaussian(w) for w in (0.5, 2.0, 8.0)), *(Gaussian(1.0, columns=[i]) for i in range(5))]
+CS = [0.1, 1.0, 10.0]
+
+
+class Counting(Kernel):
+    """A linear kernel that counts how often it is computed on many samples."""
+
+    calls = 0
+
+    def compute(self, A, B):
+        Counting.calls += len(A) * len(B) > 1000
+        return A @ B.T
+
+
+@pytest.mark.parametrize("norm", [1.0, 4 / 3, 2.0])
+def test_the_path_meets_single_fits(norm):
+    """Each point is the model that a cold fit finds, up to the tolerance, and carries its certificate."""
+    path = mkl_path(KERNELS, X, Y, Cs=CS[::-1], norms=[norm], tol=1e-5)
+    assert [point.C for point in path] == CS
+    for point in path:
+        cold = MKLClassifier(KERNELS, norm=norm, C=point.C, tol=1e-5).fit(X, Y)
+        assert point.model.converged_
+        assert point.model.gap_ <= 1e-5
+        assert point.model.objective_ == pytest.approx(cold.objective_, rel=3e-5)
+
+
+def test_kernels_are_computed_once():
+    bank = KernelBank([Counting(), Gaussian(1.0)])
+    Counting.calls = 0
+    MKLClassifier(bank, norm=2.0).fit(X, Y)
+    once = Counting.calls
+    Counting.calls = 0
+    mkl_path(bank, X, Y, Cs=CS, norms=[1.5, 2.0])
+    assert once == Counting.calls > 0
+
+
+def test_regression_path():
+    y = np.sin(X[:, 0]) + X[:, 1]
+    path = mkl_path(KERNELS, X, y, Cs=[1.0, 100.0], regression=True, loss="epsilon_insensitive")
+    assert all(isinstance(point.model, MKLRegressor) for point in path)
+    assert path[1].model.score(X, y) > path[0].model.score(X, y)
+
+
+@pytest.mark.parametrize("options", [{"Cs": []}, {"norms": []}])
+def test_an_empty_path_is_refused(options):
+    with pytest.raises(ValueError, match="Cs and norms"):
+        mkl_path(KERNELS, X, Y, **options)
+
+
+def test_the_choice_is_the_one_of_a_grid_search():
+    folds = StratifiedKFold(4, shuffle=True, random_state=0)
+    chosen = MKLClassifierCV(KERNELS, Cs=CS, norms=[1.0, 2.0], cv=folds, tol=1e-5).fit(X, Y)
+    grid = GridSearchCV(MKLClassifier(KERNELS, tol=1e-5), {"norm": [1.0, 2.0], "C": CS}, cv=folds).fit(X, Y)
+    by_setting = {
+        (p["norm"], p["C"]): s
+        for p, s in zip(grid.cv_results_["params"], grid.cv_results_["mean_test_score"], strict=True)
+    }
+    for i, norm in enumerate([1.0, 2.0]):
+        for j, C in enumerate(CS):
+            assert chosen.scores_[i, j].mean() == pytest.approx(by_setting[norm, C], abs=0.01)
+    assert chosen.best_score_ == pytest.approx(chosen.scores_.mean(axis=2).max())
+    refit = MKLClassifier(KERNELS, norm=chosen.norm_, C=chosen.C_, tol=1e-5).fit(X, Y)
+    np.testing.assert_allclose(chosen.decision_function(X), refit.decision_function(X), atol=1e-8)
+
+
+def test_the_chosen_model_is_saved(tmp_path):
+    model = MKLClassifierCV(KERNELS, Cs=[1.0, 10.0], norms=[1.0], cv=3).fit(X, Y)
+    model.save(tmp_path / "model.mkl")
+    again = load(tmp_path / "model.mkl")
+    assert type(again) is MKLClassifier
+    assert again.C == model.C_
+    np.testing.assert_allclose(again.decision_function(X), model.decision_function(X))
+
+
+def test_sample_weights_reach_the_folds():
+    """Samples of weight 0 count neither in training nor in the score."""
+    rng = np.random.default_rng(0)
+    noise = np.where(np.arange(150) >= 100, 0.0, 1.0)
+    y = np.where(noise > 0, X[:, 0], rng.standard_normal(150))
+    folds = [(np.arange(150) % 3 != k, np.arange(150) % 3 == k) for k in range(3)]
+    folds = [(np.flatnonzero(a), np.flatnonzero(b)) for a, b in folds]
+    weighted = MKLRegressorCV(KERNELS, Cs=[1.0, 100.0], norms=[1.0], cv=folds).fit(X, y, sample_weight=noise)
+    assert weighted.best_score_ > 0.9
