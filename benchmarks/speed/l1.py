@@ -67,9 +67,7 @@ def timed(run):
 def main() -> None:
     for p in [float(text) for text in sys.argv[1:]] or [1.0]:
         print(f"p = {p:g}")
-        print(
-            "data                   C  auto s  passes      gap  kernels last pass  SVC s  auto/SVC alternation/auto"
-        )
+        print("data                   C  auto s  passes      gap  kernels last pass  SVC s  auto/SVC alternation/auto")
         times = []
         for name in NAMES:
             X, y = load(name)

@@ -155,5 +155,5 @@ def test_demo(run):
     assert re.search(r"converged +yes", out)
     assert score_of("learned sum", out) > 0.93
     assert score_of("uniform sum", out) > 0.9
-    assert re.search(r"single kernel +0\.9\d+ +\d+ wrong: (Gaussian|Polynomial)\(", out)
+    assert re.search(r"single kernel +0\.9\d+ +\d+ wrong; cross-validated 0\.9\d+; (Gaussian|Polynomial)\(", out)
     assert out.rstrip().endswith("manykernels fit --help")
