@@ -33,6 +33,9 @@ def _libraries() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+_LARGE_MATRIX = 3000
+
+
 class _BlasLimit:
     """One BLAS thread while anyone asks for it: the first to come sets the limit, the last to leave lifts it."""
 
@@ -61,6 +64,11 @@ _blas_limit = _BlasLimit()
 def one_blas_thread(when: bool = True) -> AbstractContextManager:
     """Return a context in which matrix products use one thread: waking several costs more than a small product."""
     return _blas_limit if when else nullcontext()
+
+
+def blas_threads_for(n_samples: int) -> AbstractContextManager:
+    """Return a context for work on matrices of this order: one thread unless they are large enough to pay for more."""
+    return one_blas_thread(n_samples < _LARGE_MATRIX)
 
 
 @lru_cache(maxsize=4)

@@ -19,13 +19,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from manykernels.compute.threads import one_blas_thread
+from manykernels.compute.threads import blas_threads_for
 from manykernels.core.results import Certificate, Machine, Result
 from manykernels.outer.recorder import Recorder
 from manykernels.problem import Problem
 
 _FIRST_GAP = 0.1
-_MANY_SAMPLES = 1000
 
 
 def group_lasso(
@@ -61,7 +60,7 @@ def group_lasso(
     >>> group_lasso(problem, tol=1e-4).converged
     True
     """
-    with one_blas_thread(problem.bank.n_samples < _MANY_SAMPLES):
+    with blas_threads_for(problem.bank.n_samples):
         return _run(problem, tol, max_iter, start)
 
 

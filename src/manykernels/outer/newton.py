@@ -23,7 +23,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from manykernels.compute.threads import one_blas_thread
+from manykernels.compute.threads import blas_threads_for
 from manykernels.core.results import Machine, Result
 from manykernels.norms import LpNorm
 from manykernels.outer.group_lasso import group_lasso
@@ -41,7 +41,6 @@ _NEGLIGIBLE = 0.1  # of tol: what kernels outside the set may add to the dual no
 _SCREEN_BELOW = 1e-3  # gap below which screening is worth a pass
 _SCREEN_AGAIN = 0.2  # and how much smaller the gap must be for another
 _POLISH = (0.02, 1e-4, 1e-6)  # of tol: gaps on the working set that tell apart what tends to 0
-_MANY_SAMPLES = 1000
 
 
 def newton(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: np.ndarray | None = None) -> Result:
@@ -79,7 +78,7 @@ def newton(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: 
     """
     if not isinstance(problem.norm, LpNorm) or np.isinf(problem.norm.p):
         raise ValueError(f"solver='newton' needs LpNorm(p) with finite p, got {problem.norm!r}.")
-    with one_blas_thread(problem.bank.n_samples < _MANY_SAMPLES):
+    with blas_threads_for(problem.bank.n_samples):
         run = _Run(problem, problem.norm.p, tol)
         with run.recorder.interruptible():
             run.solve(max_iter, start)
