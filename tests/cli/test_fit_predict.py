@@ -70,7 +70,7 @@ class TestFit:
     def test_says_when_the_tolerance_was_not_reached(self, run):
         printed = run(*FIT, "--max-iter", 1, "--tol", 1e-9)
         assert re.search(r"converged +no", printed.out)
-        assert "note: MKLClassifier stopped after 2 iterations (max_iter=1)" in printed.err
+        assert "note: MKLClassifier stopped after 1 iterations (max_iter=1)" in printed.err
 
     def test_the_seed_chooses_the_rows(self, run):
         reports = [re.sub(r"seconds.*", "", run(*FIT, "--seed", seed).out) for seed in (1, 1, 2)]

@@ -497,7 +497,7 @@ def test_ctrl_c_with_verbose_leaves_the_best_model(monkeypatch):
     assert_usable(model, 2)
 
 
-RECOMPUTE = {"memory_budget": 40 * 40 * 29}  # enough for the solver, not for the kernels: each pass calls them
+RECOMPUTE = {"memory_budget": 20_000}  # enough for the solver, not for the kernels: each pass calls them
 
 
 def test_ctrl_c_in_the_middle_of_an_iteration_leaves_the_model_before_it():

@@ -121,3 +121,36 @@ def test_many_widths_make_ladders():
 def test_bad_parameters_are_named(options, word):
     with pytest.raises(ValueError, match=rf"^{word} must be"):
         GaussianLadder(**options)
+
+
+@pytest.mark.parametrize(("C", "tol"), [(1e2, 1e-6), (1e4, 1e-5), (1e6, 1e-4)])
+def test_a_large_C_gets_the_digits_it_needs(C, tol):
+    """What interpolation leaves out is part of the gap: then the ladder is refined."""
+    ladder = [GaussianLadder(None, 0.25, 8.0, 200)]
+    model = MKLClassifier(KernelBank(ladder), C=C, tol=tol).fit(X, Y)
+    beta = np.zeros(60)
+    beta[model.support_] = model.dual_coef_[0]
+    true = plain(ladder).bind(X, precision="double")
+    quad_forms, decision = true.quad_forms(beta), true.combine(model.weights_) @ beta
+    losses = C * np.maximum(0.0, 1.0 - Y * (decision + model.intercept_[0])).sum()
+    primal = 0.5 * np.sum(model.weights_ * np.sqrt(quad_forms)) ** 2 + losses
+    gap = (primal - (Y @ beta - 0.5 * quad_forms.max())) / primal
+    assert model.converged_
+    assert gap <= 1.3 * tol
+
+
+def test_constant_columns_beside_others():
+    Z = np.column_stack([X[:, :2], np.ones(60)])
+    bank = KernelBank([Linear(columns=[0]), GaussianLadder([2], count=50), GaussianLadder([0, 1], count=50)])
+    with pytest.warns(UserWarning, match="50 of 101 kernels are zero"):
+        model = MKLClassifier(bank, center=True).fit(Z, Y)
+    assert model.weights_[1:51].max() == 0.0
+
+
+def test_a_ladder_model_is_small():
+    import pickle
+
+    model = MKLClassifier(KernelBank([GaussianLadder(count=5000)]), C=10.0).fit(X, Y)
+    assert len(pickle.dumps(model)) < 300_000
+    assert len(model.kernel_names_) == 5000
+    assert "from 'Gaussian(width=0.125)" in repr(model.kernel_names_)

@@ -240,3 +240,12 @@ def test_one_kernel():
     result = newton(problem, tol=1e-6)
     assert result.converged
     assert result.weights == pytest.approx([1.0])
+
+
+def test_few_kernels_even_where_equal_weights_would_do():
+    """A tiny C: the first iterate is within the tolerance, yet p = 1 ends with few kernels."""
+    bank, y = sonar_like(n=60)
+    problem = Problem(bank, Hinge(), LpNorm(1.0), y, np.full(y.shape, 1e-6))
+    result = newton(problem, tol=1e-3)
+    assert result.converged
+    assert np.count_nonzero(result.weights) < 10

@@ -37,6 +37,9 @@ _ROUNDING_SHARE = 0.1
 _DOUBLE_BELOW = 1e-5
 # Part of the memory budget that blocks in flight and the allocator take.
 _HEADROOM = 0.15
+_NORM_PARTS = ("value", "dual_square", "weights", "initial_weights", "scaled", "selects")
+# Kernels that the second-order method holds beside a bank that does not fit.
+_WORKING_SET = 60
 Bank = BoundBank | LadderBank | CompositeBank
 SOLVERS = {"auto": automatic, "newton": newton, "group_lasso": group_lasso}
 
@@ -70,7 +73,7 @@ class BaseMKL(BaseEstimator):
             raise ValueError(f"max_iter must be a whole number of at least 1, got {self.max_iter!r}.")
 
     def _norm(self) -> Norm:
-        if isinstance(self.norm, LpNorm):
+        if all(hasattr(self.norm, part) for part in _NORM_PARTS):
             return self.norm
         if isinstance(self.norm, (int, float, np.number)) and not isinstance(self.norm, bool) and self.norm >= 1:
             return LpNorm(float(self.norm))
@@ -134,14 +137,17 @@ class BaseMKL(BaseEstimator):
                     normalize=self.normalize,
                     center=self.center,
                     sample_weight=samples.weight,
-                    memory_budget=self._memory_for_kernels(samples.rows.size, loss),
+                    memory_budget=self._memory_for_kernels(y.shape[0], y.shape[1], loss),
                     precision=precision,
+                    reserve=_WORKING_SET if self._factors_samples(y.shape[1]) else 0,
                 )
             problems = [Problem(bank, loss, norm, y[t], C[t], self.fit_intercept) for t in tasks]
             return bank, self._solve(problems, workbench.starts(problems))
 
-        bank, results = learn("double" if self.tol < _DOUBLE_BELOW else "single")
+        exact = self.tol < _DOUBLE_BELOW or "double" in workbench.banks
+        bank, results = learn("double" if exact else "single")
         if bank.precision == "single" and self._want_digits(results):
+            workbench.banks.clear()  # the memory budget holds one of them
             bank, results = learn("double")
         workbench.weights = [result.weights for result in results]
         self._set_attributes(bank, results, samples, offset)
@@ -160,12 +166,16 @@ class BaseMKL(BaseEstimator):
     def _shares_weights(self, n_tasks: int) -> bool:
         return True
 
-    def _memory_for_kernels(self, n: int, loss: Loss) -> int:
+    def _factors_samples(self, n: int) -> bool:
+        """Return whether the solver factors matrices of the samples."""
+        return self.solver == "newton" or (self.solver == "auto" and prefers_newton(self._norm(), n))
+
+    def _memory_for_kernels(self, n_tasks: int, n: int, loss: Loss) -> int:
         """Return what the budget leaves for kernel storage beside the combined kernel and the inner solver."""
         budget = budget_bytes(self.memory_budget)
-        # SMO copies at most half of the samples; a factorization holds a copy or two of the matrix.
-        factors = isinstance(loss, SmoothLoss) or self.solver == "newton" or prefers_newton(self._norm(), n)
-        workspace = int((3.0 if factors else 1.3) * 8 * n * n)
+        # SMO copies at most half of the samples; a factorization holds copies of the matrix, newton one a task.
+        matrices = 2.0 + n_tasks if self._factors_samples(n) else 3.0 if isinstance(loss, SmoothLoss) else 1.3
+        workspace = int(matrices * 8 * n * n)
         if workspace > (1 - _HEADROOM) * budget:
             raise MemoryError(
                 f"memory_budget is {human_bytes(budget)}, but the combined kernel of {n} samples and its solver "
@@ -225,9 +235,10 @@ class BaseMKL(BaseEstimator):
 
     def _warn_if_not_converged(self) -> None:
         if not self.converged_:
+            remedy = "raise max_iter or tol" if self.n_iter_ >= self.max_iter else "rounding allows no less: raise tol"
             warn(
                 f"{type(self).__name__} stopped after {self.n_iter_} iterations (max_iter={self.max_iter}) at the "
-                f"relative duality gap {self.gap_:.2e}, above tol={self.tol:.2e}; raise max_iter or tol.",
+                f"relative duality gap {self.gap_:.2e}, above tol={self.tol:.2e}; {remedy}.",
                 ConvergenceWarning,
             )
 

@@ -47,14 +47,16 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     ----------
     kernels : "standard", list of Kernel, or KernelBank, default "standard"
         "standard" is Gaussians of ten widths and polynomials of degree 1 to 3, on all features and on each
-        one; it suits features of unit variance.
+        one; it suits features of unit variance. A list or a bank may hold GaussianLadders, whose kernels come
+        after all others in ``weights_`` and ``kernel_names_``.
     norm : float p in [1, inf] or norm, default 1.0
         1 selects few kernels, 2 uses many, inf weighs all equally.
     C : float, default 1.0
         Weight of the losses.
     loss : {"hinge", "squared_hinge", "logistic", "squared"}, default "hinge"
     combination : {"sum"}, default "sum"
-    solver : {"auto", "group_lasso"}, default "auto"
+    solver : {"auto", "newton", "group_lasso"}, default "auto"
+        "newton" is second order on a working set of kernels, "group_lasso" the closed-form alternation.
     normalize : {"mean_diag", "trace", "cosine", None}, default "mean_diag"
         How kernels are made comparable; learned on the training data.
     center : bool, default False
@@ -82,7 +84,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     Attributes
     ----------
     weights_ : ndarray of shape (n_kernels,), or (n_classes, n_kernels) if not shared
-    kernel_names_, kernel_groups_ : lists of str
+    kernel_names_, kernel_groups_ : sequences of str
     active_ : ndarray of int
         Kernels with a positive weight.
     dual_coef_ : ndarray of shape (n_problems, n_support)

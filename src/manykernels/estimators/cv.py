@@ -71,6 +71,8 @@ class _Chooser(BaseMKL):
         folds = check_cv(self.cv, y, classifier=is_classifier(self))
         scorer = check_scoring(single, scoring=self.scoring)
         scores = []
+        if self.scoring is None and isinstance(single, MKLClassifier):
+            single = MKLClassifier(**{**single.get_params(deep=False), "probability": False})  # accuracy needs none
         for train, test in folds.split(X, y):
             own = None if weight is None else weight[train]
             left_out = {} if weight is None else {"sample_weight": weight[test]}

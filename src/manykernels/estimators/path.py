@@ -69,6 +69,9 @@ def mkl_path(
     >>> all(point.model.gap_ <= 1e-3 for point in path)
     True
     """
+    for name, plural in (("C", "Cs"), ("norm", "norms")):
+        if name in parameters:
+            raise ValueError(f"{name} is what the path walks along: pass {plural} instead.")
     kind = MKLRegressor if regression else MKLClassifier
     return list(walk(kind(kernels, **parameters), X, y, sample_weight, Cs, norms))
 
@@ -77,8 +80,8 @@ def walk(
     estimator: BaseMKL, X: Any, y: Any, sample_weight: Any, Cs: Sequence[float], norms: Sequence[Any]
 ) -> Iterator[PathPoint]:
     """Yield the points of the path, fitted one after the other on one workbench."""
-    if len(Cs) == 0 or len(norms) == 0:
-        raise ValueError("Cs and norms must hold at least one value each.")
+    if np.ndim(Cs) != 1 or len(Cs) == 0 or not isinstance(norms, (Sequence, np.ndarray)) or len(norms) == 0:
+        raise ValueError(f"Cs and norms must be lists of at least one value each, got {Cs!r} and {norms!r}.")
     workbench = Workbench()
     for norm in norms:
         for C in np.sort(np.asarray(Cs, dtype=float)).tolist():

@@ -104,6 +104,7 @@ class KernelBank:
         memory_budget: int | float | str | None = None,
         storage: str = "auto",
         precision: str = "single",
+        reserve: int = 0,
     ) -> BoundBank | LadderBank | CompositeBank:
         """Bind the kernels to training data.
 
@@ -123,6 +124,9 @@ class KernelBank:
         precision : {"single", "double"}
             Of the kernel values that are held, unless they leave the range of float32; sums are always in double.
 
+        reserve : int
+            Kernels that a solver wants to hold beside the bank, where the bank itself does not fit.
+
         Returns
         -------
         BoundBank, or LadderBank or CompositeBank where there are ladders
@@ -136,12 +140,17 @@ class KernelBank:
         plain = [kernel for kernel in self.kernels if isinstance(kernel, Kernel)]
         ladders = [kernel for kernel in self.kernels if isinstance(kernel, GaussianLadder)]
         budget = budget_bytes(memory_budget)
-        if not ladders:
-            return _bind_plain(_resolve(plain, table), X, weight, budget=budget, **options)
-        bank = LadderBank(ladders, _places(ladders, table), X, weight, budget=budget, learn=_learn, **options)
-        if not plain:
-            return bank
-        return CompositeBank([_bind_plain(_resolve(plain, table), X, weight, budget=budget // 2, **options), bank])
+        parts: list[BoundBank | LadderBank] = []
+        if plain:
+            share = budget // 2 if ladders else budget
+            parts.append(_bind_plain(_resolve(plain, table), X, weight, budget=share, reserve=reserve, **options))
+            budget -= share
+        if ladders:
+            places = _places(ladders, table)
+            parts.append(LadderBank(ladders, places, X, weight, budget=budget, learn=_learn, **options))
+        bank = parts[0] if len(parts) == 1 else CompositeBank(parts)
+        _report_zero_kernels(bank.names, np.concatenate([part.scale for part in parts]))
+        return bank
 
     def __len__(self) -> int:
         return sum(len(kernel) if isinstance(kernel, GaussianLadder) else 1 for kernel in self.kernels)
@@ -169,6 +178,7 @@ def _bind_plain(
     budget: int,
     storage: str,
     precision: str,
+    reserve: int,
 ) -> BoundBank:
     """Check the kernels, learn how to normalize them, and store them."""
     check_positive_semidefinite(bound, X)
@@ -176,9 +186,19 @@ def _bind_plain(
     if not normalization.fits_single:
         precision = "double"
     storages = plan_storages(
-        bound, X, normalization, weight, budget=budget, storage=storage, dtype=PRECISIONS[precision]
+        bound, X, normalization, weight, budget=budget, storage=storage, dtype=PRECISIONS[precision], reserve=reserve
     )
     return BoundBank(bound, X, normalization, weight, storages, precision)
+
+
+def _report_zero_kernels(names: Sequence[str], scale: np.ndarray) -> None:
+    """Warn of kernels that are zero on the training data; raise if all are."""
+    zero = np.flatnonzero(scale == 0.0)
+    if zero.size == len(names):
+        raise ValueError("Every kernel is zero on the training data: there is nothing to learn from.")
+    if zero.size:
+        some = ", ".join(names[int(k)] for k in zero[:3]) + (", ..." if zero.size > 3 else "")
+        warn(f"{zero.size} of {len(names)} kernels are zero on the training data and get weight 0: {some}")
 
 
 def _learn(bound: Sequence[BoundKernel], X: Any, **options: Any) -> Normalization:

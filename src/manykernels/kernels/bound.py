@@ -122,6 +122,11 @@ class BoundBank:
         return ", ".join(storage.describe() for storage in self.storages)
 
     @property
+    def scale(self) -> np.ndarray:
+        """The normalization's factor of each kernel; 0 for a kernel that is zero on the training data."""
+        return self.normalization.scale
+
+    @property
     def is_cosine(self) -> bool:
         """Whether the kernels are normalized to cosines."""
         return self.normalization.inverse_norms is not None

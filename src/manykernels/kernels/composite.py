@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import chain
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -20,11 +19,12 @@ class CompositeBank:
         self.parts = list(parts)
         self.first = np.concatenate([[0], np.cumsum([part.n_kernels for part in parts])])
         self.n_kernels, self.n_samples = int(self.first[-1]), parts[0].n_samples
-        self.X, self.sample_weight, self.precision = parts[0].X, parts[0].sample_weight, parts[0].precision
-        self.unit_roundoff, self.is_centered = parts[0].unit_roundoff, parts[0].is_centered
-        self.is_cosine = parts[0].is_cosine
-        self.names: Sequence[str] = list(chain.from_iterable(part.names for part in parts))
-        self.groups: Sequence[str] = list(chain.from_iterable(part.groups for part in parts))
+        self.X, self.sample_weight = parts[0].X, parts[0].sample_weight
+        self.is_centered, self.is_cosine = parts[0].is_centered, parts[0].is_cosine
+        self.precision = "single" if any(part.precision == "single" for part in parts) else "double"
+        self.unit_roundoff = max(part.unit_roundoff for part in parts)
+        self.names: Sequence[str] = Chained([part.names for part in parts])
+        self.groups: Sequence[str] = Chained([part.groups for part in parts])
 
     def describe_storage(self) -> str:
         """Return words for how the kernels are held."""
@@ -107,6 +107,33 @@ class CompositeBank:
         """Return each feature's part of the weight, a kernel's being divided over its columns."""
         parts = zip(self.parts, self._split(weights), strict=True)
         return np.sum([part.importances(own, n_features) for part, own in parts], axis=0)
+
+
+class Chained(Sequence[str]):
+    """Several sequences of texts, one after the other, none of them copied."""
+
+    def __init__(self, parts: Sequence[Sequence[str]]) -> None:
+        self._parts = list(parts)
+        self._first = np.concatenate([[0], np.cumsum([len(part) for part in parts])])
+
+    def __len__(self) -> int:
+        return int(self._first[-1])
+
+    @overload
+    def __getitem__(self, k: int) -> str: ...
+    @overload
+    def __getitem__(self, k: slice) -> Sequence[str]: ...
+    def __getitem__(self, k: int | slice) -> str | Sequence[str]:
+        if isinstance(k, slice):
+            return [self[i] for i in range(*k.indices(len(self)))]
+        k = int(k)
+        if not -len(self) <= k < len(self):
+            raise IndexError(k)
+        i = int(np.searchsorted(self._first, k % len(self), side="right")) - 1
+        return self._parts[i][k % len(self) - int(self._first[i])]
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} texts, from {self[0]!r} to {self[-1]!r}>"
 
 
 def _stack(arrays: list[np.ndarray | None]) -> np.ndarray | None:

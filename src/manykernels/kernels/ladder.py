@@ -29,6 +29,7 @@ from manykernels.kernels.plan import plan_storages
 from manykernels.kernels.storage import Storage
 
 _LEAST_NODES, _MORE_NODES = 8, 4
+_FINE_ERROR = 1e-10
 
 
 class GaussianLadder:
@@ -72,6 +73,8 @@ class GaussianLadder:
         self.low = _number("low", low, np.nextafter(0.0, 1.0), "a positive number")
         self.high = _number("high", high, np.nextafter(low, np.inf), f"a number above low={low!r}")
         self.count = int(_number("count", count, 2, "a whole number of at least 2"))
+        if self.count != count:
+            raise ValueError(f"count must be a whole number of at least 2, got {count!r}.")
         self.error = _number("error", error, 1e-12, "a number of at least 1e-12")
         self.columns, self.group, self.label = columns, group, label
 
@@ -85,10 +88,10 @@ class GaussianLadder:
         """The widths of the Chebyshev nodes."""
         return chebyshev_widths(self.low, self.high, count_nodes(self.low, self.high, self.error))
 
-    @property
-    def basis(self) -> np.ndarray:
-        """The Lagrange polynomials of the nodes at the widths, shape (count, n_nodes)."""
-        return _ladder_basis(self.low, self.high, self.count, self.nodes.size)
+    def refined(self, error: float) -> GaussianLadder:
+        """Return the same ladder with an error of at most ``error``."""
+        finest = min(self.error, error)
+        return GaussianLadder(self.columns, self.low, self.high, self.count, finest, self.group, self.label)
 
     def __len__(self) -> int:
         return self.count
@@ -135,12 +138,6 @@ def lagrange_basis(widths: np.ndarray, low: float, high: float, n_nodes: int) ->
     return distance
 
 
-@lru_cache(maxsize=8)
-def _ladder_basis(low: float, high: float, count: int, n_nodes: int) -> np.ndarray:
-    """Return the basis of a ladder; ladders on many feature sets share it."""
-    return lagrange_basis(np.geomspace(low, high, count), low, high, n_nodes)
-
-
 @lru_cache(maxsize=64)
 def count_nodes(low: float, high: float, error: float) -> int:
     """Return the least number of nodes (in steps of four) whose interpolation is exact to ``error``.
@@ -168,8 +165,10 @@ class LadderBank:
     places : list of (positions, where, group)
         The columns of each ladder, and words for them.
     X, sample_weight : the training data
-    normalize, center, budget, precision
+    normalize, center, budget, storage, precision
         As for :meth:`KernelBank.bind`.
+    learn : function
+        Learns the normalization of bound kernels.
     """
 
     def __init__(
@@ -186,16 +185,19 @@ class LadderBank:
         precision: str,
         learn: Any,
     ) -> None:
-        self.ladders, self.places, self.X, self.sample_weight = list(ladders), list(places), X, sample_weight
+        # Double precision is asked for where digits count: then the interpolation has to give them, too.
+        self.ladders = [ladder.refined(_FINE_ERROR) if precision == "double" else ladder for ladder in ladders]
+        self.places, self.X, self.sample_weight = list(places), X, sample_weight
         self.n_samples, self.precision = X.shape[0], precision
         self.first = np.concatenate([[0], np.cumsum([len(ladder) for ladder in ladders])])
         self.n_kernels = int(self.first[-1])
         self._nodes = self._bind_nodes(center, budget, storage, precision, learn)
-        self._first_node = np.concatenate([[0], np.cumsum([ladder.nodes.size for ladder in ladders])])
+        self._first_node = np.concatenate([[0], np.cumsum([ladder.nodes.size for ladder in self.ladders])])
+        self._bases = self._make_bases()
         self.is_cosine = normalize == "cosine"
         self.scale = self._learn_scale(normalize)
-        self.names: Sequence[str] = LadderNames(self, "name")
-        self.groups: Sequence[str] = LadderNames(self, "group")
+        self.names: Sequence[str] = LadderNames(self.ladders, self.places, self.first, "name")
+        self.groups: Sequence[str] = LadderNames(self.ladders, self.places, self.first, "group")
 
     def _bind_nodes(self, center: bool, budget: int, storage: str, precision: str, learn: Any) -> BoundBank:
         """Bind the node kernels, centered but not scaled, in one bank that plans their storage."""
@@ -225,24 +227,30 @@ class LadderBank:
     def _interpolate(self, node_values: np.ndarray) -> np.ndarray:
         """Return the values of all kernels, (..., n_kernels), from those of the nodes, (..., n_nodes)."""
         out = np.empty((*node_values.shape[:-1], self.n_kernels))
-        for basis, members in self._by_basis():
+        for basis, members in self._bases:
             own = np.stack([node_values[..., self._first_node[f] : self._first_node[f + 1]] for f in members])
             for f, values in zip(members, own @ basis.T, strict=True):
                 out[..., self.first[f] : self.first[f + 1]] = values
         return out
 
-    def _by_basis(self) -> list[tuple[np.ndarray, list[int]]]:
-        """Return the ladders that share a basis: one matrix product serves them all."""
-        members: dict[int, tuple[np.ndarray, list[int]]] = {}
+    def _make_bases(self) -> list[tuple[np.ndarray, list[int]]]:
+        """Return (basis, its ladders): ladders with the same widths share one, and one matrix product serves all."""
+        members: dict[tuple, list[int]] = {}
         for f, ladder in enumerate(self.ladders):
-            members.setdefault(id(ladder.basis), (ladder.basis, []))[1].append(f)
-        return list(members.values())
+            members.setdefault((ladder.low, ladder.high, ladder.count, ladder.nodes.size), []).append(f)
+        return [
+            (lagrange_basis(np.geomspace(low, high, count), low, high, n_nodes), own)
+            for (low, high, count, n_nodes), own in members.items()
+        ]
+
+    def _basis_of(self, f: int) -> np.ndarray:
+        return next(basis for basis, members in self._bases if f in members)
 
     def _to_nodes(self, weights: np.ndarray) -> np.ndarray:
         """Return the signed node weights of the same combined kernel."""
         scaled = weights * self.scale
         out = np.empty(self._nodes.n_kernels)
-        for basis, members in self._by_basis():
+        for basis, members in self._bases:
             own = np.stack([scaled[self.first[f] : self.first[f + 1]] for f in members])
             for f, values in zip(members, own @ basis, strict=True):
                 out[self._first_node[f] : self._first_node[f + 1]] = values
@@ -261,8 +269,8 @@ class LadderBank:
 
     @property
     def unit_roundoff(self) -> float:
-        """Relative error of the kernel values that are held."""
-        return self._nodes.unit_roundoff
+        """Error of the kernel values: of those that are held, or of the interpolation."""
+        return max(self._nodes.unit_roundoff, *(ladder.error for ladder in self.ladders))
 
     @property
     def is_centered(self) -> bool:
@@ -308,7 +316,7 @@ class LadderBank:
 
     def largest_diagonals(self, subset: np.ndarray) -> np.ndarray:
         """Return an upper bound of the diagonal of each kernel of the subset."""
-        return self.scale[subset]
+        return (2.0 if self.is_centered else 1.0) * self.scale[subset]  # 1 - 2 r + t <= 2 when centered
 
     def peaks(self, values: np.ndarray) -> np.ndarray:
         """Return where the values have a local maximum along their ladder: neighbors are nearly the same kernel."""
@@ -340,24 +348,20 @@ class LadderBank:
 
     def bound_kernel(self, k: int) -> BoundKernel:
         """Return the kernel at place k, bound."""
-        f = int(np.searchsorted(self.first, k, side="right")) - 1
-        ladder, (positions, where, group) = self.ladders[f], self.places[f]
-        width = ladder.low * (ladder.high / ladder.low) ** ((k - self.first[f]) / (len(ladder) - 1))
-        kernel = Gaussian(width, columns=ladder.columns, group=ladder.group, label=ladder.label)
-        return BoundKernel(kernel, positions, kernel.name(where), group)
+        return _rung(self.ladders, self.places, self.first, k)
 
     def _normalization_of(self, indices: np.ndarray) -> Normalization:
         means, totals = self._nodes.normalization.means, self._nodes.normalization.totals
-        scale = self.scale[indices]
+        scale, largest = self.scale[indices], self.largest_diagonals(np.asarray(indices))
         inverse_norms = np.ones((len(indices), self.n_samples)) if self.is_cosine else None
         if means is None or totals is None:
-            return Normalization(scale, inverse_norms, None, None, scale)
+            return Normalization(scale, inverse_norms, None, None, largest)
         own_means, own_totals = np.empty((len(indices), self.n_samples)), np.empty(len(indices))
         for where, f, rows in self._rows_of(np.asarray(indices)):
             nodes = slice(self._first_node[f], self._first_node[f + 1])
-            basis = self.ladders[f].basis[rows]
+            basis = self._basis_of(f)[rows]
             own_means[where], own_totals[where] = basis @ means[nodes], basis @ totals[nodes]
-        return Normalization(scale, inverse_norms, own_means, own_totals, scale)
+        return Normalization(scale, inverse_norms, own_means, own_totals, largest)
 
     def terms(self, weights: np.ndarray) -> Terms:
         """Return the learned kernel as a sum: of the active kernels if they are few, else of the nodes."""
@@ -376,14 +380,23 @@ class LadderBank:
         return out
 
 
-class LadderNames(Sequence[str]):
-    """The names (or groups) of a ladder bank's kernels, made when they are asked for."""
+def _rung(ladders: list[GaussianLadder], places: list[tuple], first: np.ndarray, k: int) -> BoundKernel:
+    """Return kernel k of the ladders, bound."""
+    f = int(np.searchsorted(first, k, side="right")) - 1
+    ladder, (positions, where, group) = ladders[f], places[f]
+    width = ladder.low * (ladder.high / ladder.low) ** ((k - first[f]) / (len(ladder) - 1))
+    kernel = Gaussian(width, columns=ladder.columns, group=ladder.group, label=ladder.label)
+    return BoundKernel(kernel, positions, kernel.name(where), group)
 
-    def __init__(self, bank: LadderBank, part: str) -> None:
-        self._bank, self._part = bank, part
+
+class LadderNames(Sequence[str]):
+    """The names (or groups) of the kernels of ladders, made when they are asked for."""
+
+    def __init__(self, ladders: list[GaussianLadder], places: list[tuple], first: np.ndarray, part: str) -> None:
+        self._ladders, self._places, self._first, self._part = ladders, places, first, part
 
     def __len__(self) -> int:
-        return self._bank.n_kernels
+        return int(self._first[-1])
 
     @overload
     def __getitem__(self, k: int) -> str: ...
@@ -395,4 +408,7 @@ class LadderNames(Sequence[str]):
         k = int(k)
         if not -len(self) <= k < len(self):
             raise IndexError(k)
-        return getattr(self._bank.bound_kernel(k % len(self)), self._part)
+        return getattr(_rung(self._ladders, self._places, self._first, k % len(self)), self._part)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} texts, from {self[0]!r} to {self[-1]!r}>"

@@ -22,7 +22,6 @@ from numba import njit
 
 from manykernels.compute.packed import row_blocks, segment_matvec
 from manykernels.compute.threads import parallel
-from manykernels.core.notices import warn
 from manykernels.kernels.groups import BoundKernel, KernelGroup
 
 KINDS = ("mean_diag", "trace", "cosine", None)
@@ -111,10 +110,7 @@ def learn_normalization(
     center: bool,
     sample_weight: np.ndarray,
 ) -> Normalization:
-    """Learn the factors of the module's docstring on the training data X.
-
-    Warns about kernels that are zero on the training data: they get weight 0.
-    """
+    """Learn the factors of the module's docstring on the training data X; the scale of a zero kernel is 0."""
     if kind not in KINDS:
         raise ValueError(f"normalize must be one of 'mean_diag', 'trace', 'cosine' or None, got {kind!r}.")
     n, m = X.shape[0], len(bound)
@@ -145,7 +141,6 @@ def learn_normalization(
             elif kind in ("mean_diag", "trace"):
                 scale[k] = 1.0 / (level if kind == "mean_diag" else sample_weight @ diagonal)
             largest[k] = scale[k] * diagonal.max()
-    _warn_of_zero_kernels(bound, scale)
     return Normalization(scale, inverse_norms, means, totals, largest)
 
 
@@ -174,13 +169,3 @@ def _checked_diagonal(diagonal: np.ndarray, name: str) -> np.ndarray:
             f"The kernel {name!r} is not positive semidefinite: its diagonal has the entry {diagonal.min():.3g}."
         )
     return diagonal
-
-
-def _warn_of_zero_kernels(bound: Sequence[BoundKernel], scale: np.ndarray) -> None:
-    zero = [bound[int(k)].name for k in np.flatnonzero(scale == 0.0)]
-    if not zero:
-        return
-    if len(zero) == len(bound):
-        raise ValueError("Every kernel is zero on the training data: there is nothing to learn from.")
-    shown = ", ".join(zero[:3]) + (", ..." if len(zero) > 3 else "")
-    warn(f"{len(zero)} of {len(bound)} kernels are zero on the training data and get weight 0: {shown}")

@@ -26,8 +26,12 @@ def plan_storages(
     budget: int,
     storage: str,
     dtype: type,
+    reserve: int = 0,
 ) -> list[Storage]:
-    """Choose a storage for each kernel: factors of small rank, then triangles while they fit, then none."""
+    """Choose a storage for each kernel: factors of small rank, then triangles while they fit, then none.
+
+    Where not all triangles fit, room is left for ``reserve`` of them: a solver holds those it works on.
+    """
     if storage not in STORAGES:
         raise ValueError(f"storage must be one of {STORAGES}, got {storage!r}.")
     rest = np.arange(len(bound))
@@ -40,7 +44,9 @@ def plan_storages(
             budget -= factors.columns.nbytes
             storages.append(factors)
     each = np.dtype(dtype).itemsize * triangle_size(X.shape[0])
-    n_held = {"auto": max(budget, 0) // each, "packed": rest.size, "factors": rest.size}.get(storage, 0)
+    fit = max(budget, 0) // each
+    fit = fit if fit >= rest.size else max(fit - reserve, 0)
+    n_held = {"auto": fit, "packed": rest.size, "factors": rest.size}.get(storage, 0)
     for indices, is_held in ((rest[:n_held], True), (rest[n_held:], False)):
         if indices.size:
             source = RecomputedStorage(bound, indices, X, normalization, dtype)

@@ -53,7 +53,7 @@ def newton(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: 
     tol : float
         Relative duality gap to reach.
     max_iter : int
-        Most rounds; each makes one full pass of quadratic forms.
+        Most rounds, the first solve with equal weights among them; each makes a full pass of quadratic forms.
     start : ndarray of shape (n_kernels,), optional
         Weights to start from. Default: equal weights.
 
@@ -98,14 +98,15 @@ class _Run:
     def solve(self, max_iter: int, start: np.ndarray | None) -> None:
         """Alternate solves on the working set with full passes, then finish."""
         machine, quad_forms = self._begin(start)
-        if self.recorder.gap <= self.tol:
-            return
         tau = self.problem.norm.dual_square(quad_forms)
+        # With p = 1 equal weights may do, but few kernels are wanted, unless there is nothing to learn at all.
+        if self.recorder.gap <= self.tol and not (self.problem.norm.selects and tau > 0.0):
+            return
         chosen = self._important(quad_forms, 0.5 * tau if self.p == 1 else tau, _FIRST_SET)
         weights = np.ones(chosen.size) if start is None else start[chosen]
         method = InteriorPoint(self._restricted(chosen), self.p, machine, weights)
         target = _FIRST_TARGET
-        for _ in range(max_iter):
+        for _ in range(max_iter - 1):
             solution = method.run(max(target, _LAST_TARGET * self.tol))
             gap, quad_forms = self._certify(chosen, solution)
             if gap <= self.tol:
@@ -123,6 +124,7 @@ class _Run:
             if complete:
                 target = _NEXT_TARGET * solution.certificate.gap
         else:
+            self.recorder.n_inner_solves += method.n_iter
             return  # out of rounds: the best so far is the result
         self._finish(chosen, method)
         self.recorder.n_inner_solves += method.n_iter
