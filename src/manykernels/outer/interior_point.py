@@ -43,6 +43,7 @@ _LEAST_STEP = 1e-9
 _RIDGE = 1e-13
 # The first point keeps this distance from the bounds, as a part of the range that beta uses.
 _FIRST_MARGIN = 0.1
+_WORLDS_APART = 1e-4
 # A kernel that joins gets at least this slack, as a part of tau: it may violate its constraint at first.
 _NEW_SLACK = 0.1
 # A coefficient is at its bound when its distance, in the size of the coefficients, is this part of its multiplier.
@@ -126,7 +127,7 @@ class InteriorPoint:
         ``quad_forms`` are those of the new bank at the current beta. A new kernel gets the weight that makes its
         product d_k s_k equal to the mean of the others, so that the iterate stays as central as it was.
         """
-        point, old, mu = self.point, kept >= 0, self.complementarity(self.point)
+        point, old, mu = self.point, kept >= 0, self.omega * self.complementarity(self.point)
         level = max(point.tau, float(quad_forms.max()))
         s = np.maximum(point.tau - quad_forms, _NEW_SLACK * level)
         if self.p > 1:
@@ -138,10 +139,10 @@ class InteriorPoint:
         self.products = self._products(point.x)
 
     def complementarity(self, point: Point) -> float:
-        """Return the mean product of a variable and its multiplier."""
+        """Return the mean product of a variable and its multiplier, those of the weights in units of ``omega``."""
         lower = (point.x - self.lower)[self.has_lower] @ point.z_lower[self.has_lower]
         upper = (self.upper - point.x)[self.has_upper] @ point.z_upper[self.has_upper]
-        return float(point.d @ point.s + lower + upper) / (point.d.size + self.n_bounds)
+        return float(point.d @ point.s / self.omega + lower + upper) / (point.d.size + self.n_bounds)
 
     def beta(self, x: np.ndarray) -> np.ndarray:
         """Return the dual coefficients, (n_tasks, n_samples), that the parts make up."""
@@ -188,9 +189,25 @@ class InteriorPoint:
         tau = 1.1 * level
         s = np.maximum(tau * d ** (self.p - 1) - quad_forms, 0.1 * level)
         slopes = self._slopes(x) + self.sign * (np.einsum("k,tkn->tn", d, products) + start.intercept[:, None])
-        z_lower = self._first_multipliers(+slopes, x - self.lower, self.has_lower, float(np.mean(d * s)))
-        z_upper = self._first_multipliers(-slopes, self.upper - x, self.has_upper, float(np.mean(d * s)))
+        mu = float(np.mean(d * s))
+        self.omega = self._relative_scale(mu, slopes, x)
+        z_lower = self._first_multipliers(+slopes, x - self.lower, self.has_lower, mu / self.omega)
+        z_upper = self._first_multipliers(-slopes, self.upper - x, self.has_upper, mu / self.omega)
         return Point(x, d, s, tau, start.intercept.copy(), z_lower, z_upper), products
+
+    def _relative_scale(self, mu: float, slopes: np.ndarray, x: np.ndarray) -> float:
+        """Return the scale of the products d s beside those of the bounds, 1 unless they are worlds apart.
+
+        With a tiny C the regularizer is negligible beside the losses, and one mu for both would drown it.
+        """
+        room = np.minimum(
+            np.where(self.has_lower, x - self.lower, np.inf), np.where(self.has_upper, self.upper - x, np.inf)
+        )
+        bounded = np.isfinite(room)
+        if not bounded.any():
+            return 1.0
+        natural = float(np.mean(np.abs(slopes[bounded]) * room[bounded]))
+        return 1.0 if mu >= _WORLDS_APART * natural else mu / natural
 
     @staticmethod
     def _first_multipliers(slopes: np.ndarray, room: np.ndarray, bounded: np.ndarray, mu: float) -> np.ndarray:
@@ -290,7 +307,7 @@ class _Newton:
     def direction(self, mu: float, affine: Point | None) -> Point:
         """Return the Newton direction towards products equal to ``mu``, with Mehrotra's correction if given."""
         method, point = self.method, self.method.point
-        c_d = mu - point.d * point.s
+        c_d = method.omega * mu - point.d * point.s
         c_lower = mu - point.z_lower * self.above
         c_upper = mu - point.z_upper * self.below
         if affine is not None:
