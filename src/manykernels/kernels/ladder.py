@@ -43,7 +43,7 @@ class GaussianLadder:
         The smallest and the largest width.
     count : int, default 1000
         Number of widths.
-    error : float, default 1e-7
+    error : float, default 5e-8
         Largest error of an interpolated kernel value.
     group, label : str or None
         As for :class:`Gaussian`.
@@ -66,7 +66,7 @@ class GaussianLadder:
         low: float = 2.0**-3,
         high: float = 2.0**6,
         count: int = 1000,
-        error: float = 1e-7,
+        error: float = 5e-8,
         group: str | None = None,
         label: str | None = None,
     ) -> None:
