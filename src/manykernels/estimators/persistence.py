@@ -30,9 +30,9 @@ from manykernels.estimators.classifier import MKLClassifier
 from manykernels.estimators.predictor import Predictor
 from manykernels.estimators.regressor import MKLRegressor
 from manykernels.kernels import Dirichlet, Gaussian, Kernel, Linear, Polynomial, Precomputed
-from manykernels.kernels.base import PrecomputedColumns
 from manykernels.kernels.groups import BoundKernel
 from manykernels.kernels.learned import LearnedKernel
+from manykernels.kernels.precomputed import PrecomputedColumns
 from manykernels.norms import LpNorm
 
 FORMAT, VERSION = "manykernels-model", 1

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from manykernels.core.results import Machine
-from manykernels.kernels.base import Precomputed
 from manykernels.kernels.bound import learned_kernel
 from manykernels.kernels.learned import LearnedKernel
+from manykernels.kernels.precomputed import Precomputed
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """Kernels, banks of kernels, and the kernel that was learned."""
 
 from manykernels.kernels.bank import KernelBank
-from manykernels.kernels.base import Dirichlet, Gaussian, Kernel, Linear, Polynomial, Precomputed
+from manykernels.kernels.base import Dirichlet, Gaussian, Kernel, Linear, Polynomial
 from manykernels.kernels.ladder import GaussianLadder
+from manykernels.kernels.precomputed import Precomputed
 from manykernels.kernels.standard import standard_bank
 
 __all__ = [

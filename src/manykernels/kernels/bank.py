@@ -10,7 +10,7 @@ import numpy as np
 
 from manykernels.compute.memory import budget_bytes
 from manykernels.core.notices import warn
-from manykernels.kernels.base import Kernel, Precomputed
+from manykernels.kernels.base import Kernel
 from manykernels.kernels.bound import PRECISIONS, BoundBank
 from manykernels.kernels.checks import check_positive_semidefinite
 from manykernels.kernels.columns import column_names, describe_columns, resolve_columns
@@ -19,6 +19,7 @@ from manykernels.kernels.groups import BoundKernel, make_groups
 from manykernels.kernels.ladder import GaussianLadder, LadderBank
 from manykernels.kernels.normalize import Normalization, learn_normalization
 from manykernels.kernels.plan import plan_storages
+from manykernels.kernels.precomputed import Precomputed
 
 
 class KernelBank:

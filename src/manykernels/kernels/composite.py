@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
 from manykernels.kernels.bound import BoundBank, Terms
 from manykernels.kernels.ladder import LadderBank
 from manykernels.kernels.normalize import Normalization
+from manykernels.kernels.texts import LazyTexts
 
 
 class CompositeBank:
@@ -109,7 +110,7 @@ class CompositeBank:
         return np.sum([part.importances(own, n_features) for part, own in parts], axis=0)
 
 
-class Chained(Sequence[str]):
+class Chained(LazyTexts):
     """Several sequences of texts, one after the other, none of them copied."""
 
     def __init__(self, parts: Sequence[Sequence[str]]) -> None:
@@ -119,21 +120,9 @@ class Chained(Sequence[str]):
     def __len__(self) -> int:
         return int(self._first[-1])
 
-    @overload
-    def __getitem__(self, k: int) -> str: ...
-    @overload
-    def __getitem__(self, k: slice) -> Sequence[str]: ...
-    def __getitem__(self, k: int | slice) -> str | Sequence[str]:
-        if isinstance(k, slice):
-            return [self[i] for i in range(*k.indices(len(self)))]
-        k = int(k)
-        if not -len(self) <= k < len(self):
-            raise IndexError(k)
-        i = int(np.searchsorted(self._first, k % len(self), side="right")) - 1
-        return self._parts[i][k % len(self) - int(self._first[i])]
-
-    def __repr__(self) -> str:
-        return f"<{len(self)} texts, from {self[0]!r} to {self[-1]!r}>"
+    def text(self, k: int) -> str:
+        i = int(np.searchsorted(self._first, k, side="right")) - 1
+        return self._parts[i][k - int(self._first[i])]
 
 
 def _stack(arrays: list[np.ndarray | None]) -> np.ndarray | None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from manykernels.kernels.groups import BoundKernel
 from manykernels.kernels.normalize import Normalization
 from manykernels.kernels.plan import plan_storages
 from manykernels.kernels.storage import Storage
+from manykernels.kernels.texts import LazyTexts
 
 _LEAST_NODES, _MORE_NODES = 8, 4
 _FINE_ERROR = 1e-10
@@ -389,8 +390,8 @@ def _rung(ladders: list[GaussianLadder], places: list[tuple], first: np.ndarray,
     return BoundKernel(kernel, positions, kernel.name(where), group)
 
 
-class LadderNames(Sequence[str]):
-    """The names (or groups) of the kernels of ladders, made when they are asked for."""
+class LadderNames(LazyTexts):
+    """The names (or groups) of the kernels of ladders."""
 
     def __init__(self, ladders: list[GaussianLadder], places: list[tuple], first: np.ndarray, part: str) -> None:
         self._ladders, self._places, self._first, self._part = ladders, places, first, part
@@ -398,17 +399,5 @@ class LadderNames(Sequence[str]):
     def __len__(self) -> int:
         return int(self._first[-1])
 
-    @overload
-    def __getitem__(self, k: int) -> str: ...
-    @overload
-    def __getitem__(self, k: slice) -> Sequence[str]: ...
-    def __getitem__(self, k: int | slice) -> str | Sequence[str]:
-        if isinstance(k, slice):
-            return [self[i] for i in range(*k.indices(len(self)))]
-        k = int(k)
-        if not -len(self) <= k < len(self):
-            raise IndexError(k)
-        return getattr(_rung(self._ladders, self._places, self._first, k % len(self)), self._part)
-
-    def __repr__(self) -> str:
-        return f"<{len(self)} texts, from {self[0]!r} to {self[-1]!r}>"
+    def text(self, k: int) -> str:
+        return getattr(_rung(self._ladders, self._places, self._first, k), self._part)

@@ -1,0 +1,30 @@
+"""Names of very many kernels, made when they are asked for."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import overload
+
+
+class LazyTexts(Sequence[str]):
+    """A sequence of texts of which a subclass gives the length and, one by one, the texts."""
+
+    @abstractmethod
+    def text(self, k: int) -> str:
+        """Return text k, 0 <= k < len(self)."""
+
+    @overload
+    def __getitem__(self, k: int) -> str: ...
+    @overload
+    def __getitem__(self, k: slice) -> Sequence[str]: ...
+    def __getitem__(self, k: int | slice) -> str | Sequence[str]:
+        if isinstance(k, slice):
+            return [self.text(i) for i in range(*k.indices(len(self)))]
+        k = int(k)
+        if not -len(self) <= k < len(self):
+            raise IndexError(k)
+        return self.text(k % len(self))
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} texts, from {self[0]!r} to {self[-1]!r}>"
