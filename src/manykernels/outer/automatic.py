@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from manykernels.core.results import Result
@@ -14,25 +16,58 @@ from manykernels.problem import Norm, Problem
 _FEW_PASSES = 1.25
 # The interior point factors a matrix of the samples in each iteration: beyond this size that takes minutes.
 _MANY_SAMPLES = 6000
+# From this number of operations a factorization (tasks times samples cubed) on, the alternation is tried first: it is
+# sometimes done after a few dozen of its cheap iterations, and a good start otherwise.
+_HEAVY = 1e10
+_TRIAL = 30
+_NEARLY = 10.0
 
 
 def prefers_newton(norm: Norm, n_samples: int) -> bool:
-    """Return whether ``automatic`` begins with the second-order method, which factors matrices of the samples."""
+    """Return whether ``automatic`` uses the second-order method, which factors matrices of the samples."""
     return isinstance(norm, LpNorm) and norm.p < _FEW_PASSES and n_samples <= _MANY_SAMPLES
 
 
 def automatic(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: np.ndarray | None = None) -> Result:
     """Solve by :func:`newton` for p near 1, by :func:`group_lasso` otherwise.
 
-    Where the alternation ends before its time, for want of digits in the inner solver, newton goes on: its interior
-    point keeps predictions and dual coefficients together. Parameters and result are theirs.
+    Where factorizations are expensive, a few iterations of the alternation come first. Where the alternation ends
+    before its time, for want of digits in the inner solver, newton goes on: its interior point keeps predictions and
+    dual coefficients together. Parameters and result are theirs.
     """
-    n_samples = problem.bank.n_samples
+    n_tasks, n_samples = problem.y.shape
     if prefers_newton(problem.norm, n_samples):
-        return newton(problem, tol=tol, max_iter=max_iter, start=start)
+        if n_tasks * n_samples**3 < _HEAVY:
+            return newton(problem, tol=tol, max_iter=max_iter, start=start)
+        result = group_lasso(problem, tol=tol, max_iter=min(_TRIAL, max_iter), start=start)
+        if _is_final(result, max_iter):
+            return result
+        solver = group_lasso if abs(result.certificate.gap) <= _NEARLY * tol else newton
+        return _continued(result, solver(problem, tol=tol, max_iter=max_iter - result.n_iter, start=result.weights))
     result = group_lasso(problem, tol=tol, max_iter=max_iter, start=start)
-    gave_up = not result.converged and not result.interrupted and result.n_iter < max_iter
-    if gave_up and isinstance(problem.norm, LpNorm) and np.isfinite(problem.norm.p) and n_samples <= _MANY_SAMPLES:
-        second = newton(problem, tol=tol, max_iter=max_iter, start=result.weights)
-        result = min(result, second, key=lambda r: abs(r.certificate.gap))
-    return result
+    able = isinstance(problem.norm, LpNorm) and np.isfinite(problem.norm.p) and n_samples <= _MANY_SAMPLES
+    if _is_final(result, max_iter) or not able:
+        return result
+    return _continued(result, newton(problem, tol=tol, max_iter=max_iter - result.n_iter, start=result.weights))
+
+
+def _is_final(result: Result, max_iter: int) -> bool:
+    return result.converged or result.interrupted or result.n_iter >= max_iter
+
+
+def _continued(first: Result, second: Result) -> Result:
+    """Return the better of two runs, with the trace and the counts of both."""
+    best = min(first, second, key=lambda result: abs(result.certificate.gap))
+    if second.converged:
+        best = second
+    seconds = first.trace[-1].seconds
+    later = [
+        replace(step, iteration=step.iteration + first.n_iter, seconds=step.seconds + seconds) for step in second.trace
+    ]
+    return replace(
+        best,
+        n_iter=first.n_iter + second.n_iter,
+        n_inner_solves=first.n_inner_solves + second.n_inner_solves,
+        interrupted=second.interrupted,
+        trace=[*first.trace, *later],
+    )
