@@ -249,3 +249,29 @@ def test_few_kernels_even_where_equal_weights_would_do():
     result = newton(problem, tol=1e-3)
     assert result.converged
     assert np.count_nonzero(result.weights) < 10
+
+
+def test_a_point_below_the_proof_is_checked_against_all_kernels(monkeypatch):
+    """Screening that rules out all but the working set, with a bound that no point meets: the result is still right."""
+    bank, y = sonar_like()
+    problem = Problem(bank, Hinge(), LpNorm(1.0), y, np.full(y.shape, 100.0))
+    expected = newton(problem, tol=1e-6).certificate
+    looked_at = []
+
+    def rash(problem, weights, machine, quad_forms, bound, candidates):
+        return np.zeros(candidates.size, bool)
+
+    def examine(self, weights, machine):
+        self.proven_above = np.inf if self.candidates.size < bank.n_kernels else self.proven_above
+        certificate, quad_forms = original(self, weights, machine)
+        looked_at.append(self.candidates.size)
+        return certificate, quad_forms
+
+    original = engine._Run._examine
+    monkeypatch.setattr(engine, "surviving_kernels", rash)
+    monkeypatch.setattr(engine._Run, "_examine", examine)
+    result = newton(problem, tol=1e-6)
+    assert set(looked_at) == {bank.n_kernels}
+    again = problem.certificate(result.weights, result.machine, problem.quad_forms(result.machine))
+    assert again.dual == pytest.approx(result.certificate.dual, rel=1e-12)
+    assert result.certificate.primal == pytest.approx(expected.primal, rel=2e-6)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -60,6 +60,12 @@ class Step:
     gap: float
     n_active: int
     tol: float
+
+
+def joined(first: list[Step], second: list[Step]) -> list[Step]:
+    """Return the trace of a run that went on where another ended: iterations and seconds are counted on."""
+    before, seconds = (first[-1].iteration, first[-1].seconds) if first else (0, 0.0)
+    return first + [replace(s, iteration=s.iteration + before, seconds=s.seconds + seconds) for s in second]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from manykernels.core.results import Result
+from manykernels.core.results import Result, joined
 from manykernels.norms import LpNorm
 from manykernels.outer.group_lasso import group_lasso
 from manykernels.outer.newton import newton
@@ -60,14 +60,10 @@ def _continued(first: Result, second: Result) -> Result:
     best = min(first, second, key=lambda result: abs(result.certificate.gap))
     if second.converged:
         best = second
-    seconds = first.trace[-1].seconds
-    later = [
-        replace(step, iteration=step.iteration + first.n_iter, seconds=step.seconds + seconds) for step in second.trace
-    ]
     return replace(
         best,
         n_iter=first.n_iter + second.n_iter,
         n_inner_solves=first.n_inner_solves + second.n_inner_solves,
         interrupted=second.interrupted,
-        trace=[*first.trace, *later],
+        trace=joined(first.trace, second.trace),
     )

@@ -24,7 +24,7 @@ from dataclasses import replace
 import numpy as np
 
 from manykernels.compute.threads import blas_threads_for
-from manykernels.core.results import Machine, Result
+from manykernels.core.results import Certificate, Machine, Result
 from manykernels.norms import LpNorm
 from manykernels.outer.group_lasso import group_lasso
 from manykernels.outer.interior_point import InteriorPoint, Solution
@@ -93,6 +93,7 @@ class _Run:
         self.recorder = Recorder(problem, tol)
         self.candidates = np.arange(problem.bank.n_kernels)
         self.screen_below = _SCREEN_BELOW
+        self.proven_above = -np.inf
         self.K = np.empty((problem.bank.n_samples, problem.bank.n_samples))
 
     def solve(self, max_iter: int, start: np.ndarray | None) -> None:
@@ -166,11 +167,11 @@ class _Run:
         problem = self.problem
         weights = np.zeros(problem.bank.n_kernels)
         weights[chosen] = solution.weights
-        quad_forms = self._pass(solution.machine)
-        certificate = problem.certificate(weights, solution.machine, self._spread(quad_forms))
+        certificate, quad_forms = self._examine(weights, solution.machine)
         self.recorder.record(weights, solution.machine, certificate)
         if self.p == 1 and self.tol < certificate.gap < self.screen_below:
             self.screen_below = _SCREEN_AGAIN * certificate.gap
+            self.proven_above = max(self.proven_above, certificate.dual)
             survive = surviving_kernels(
                 problem, weights, solution.machine, quad_forms, certificate.dual, self.candidates
             )
@@ -178,6 +179,20 @@ class _Run:
             survive[np.searchsorted(self.candidates, chosen)] = True
             self.candidates, quad_forms = self.candidates[survive], quad_forms[survive]
         return abs(certificate.gap), quad_forms
+
+    def _examine(self, weights: np.ndarray, machine: Machine) -> tuple[Certificate, np.ndarray]:
+        """Make the pass of a round; return the certificate and the quadratic forms of the candidates.
+
+        That screened kernels do not matter is proven for points at least as good as the bound of their proof. Should
+        this one be worse, all kernels are looked at again.
+        """
+        quad_forms = self._pass(machine)
+        certificate = self.problem.certificate(weights, machine, self._spread(quad_forms))
+        if certificate.dual < self.proven_above and self.candidates.size < self.problem.bank.n_kernels:
+            self.candidates = np.arange(self.problem.bank.n_kernels)
+            quad_forms = self._pass(machine)
+            certificate = self.problem.certificate(weights, machine, quad_forms)
+        return certificate, quad_forms
 
     def _pass(self, machine: Machine) -> np.ndarray:
         """Return the quadratic forms of the candidates: the pass of a round."""
@@ -219,8 +234,7 @@ class _Run:
 
     def _accept(self, weights: np.ndarray, machine: Machine) -> bool:
         """Take this for the result if it reaches the tolerance, or else is the best so far."""
-        quad_forms = self._spread(self._pass(machine))
-        certificate = self.problem.certificate(weights, machine, quad_forms)
+        certificate, _ = self._examine(weights, machine)
         accepted = abs(certificate.gap) <= max(self.tol, self.recorder.gap)
         if accepted:
             self.recorder.keep(weights, machine, certificate)
@@ -232,5 +246,6 @@ class _Run:
         floor = 1e-6 * self.recorder.weights.max()
         start = self.problem.norm.scaled(np.maximum(self.recorder.weights, floor))
         result = group_lasso(self.problem, tol=self.tol, max_iter=200, start=start)
-        if result.certificate.gap < self.recorder.gap:
+        self.recorder.append(result)
+        if abs(result.certificate.gap) < self.recorder.gap:
             self.recorder.keep(result.weights, result.machine, result.certificate)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from manykernels.core.progress import emit, is_listened_to
-from manykernels.core.results import Certificate, Machine, Result, Step
+from manykernels.core.results import Certificate, Machine, Result, Step, joined
 from manykernels.problem import Problem
 
 _FIRST_INNER_TOL = 1e-2
@@ -86,6 +86,11 @@ class Recorder:
         )
         self.trace.append(step)
         emit(step)
+
+    def append(self, result: Result) -> None:
+        """Enter the trace and the counts of a run that went on from here."""
+        self.trace = joined(self.trace, result.trace)
+        self.n_inner_solves += result.n_inner_solves
 
     def solve(self, K: np.ndarray, start: Machine | None, expected_gap: float) -> Machine:
         """Solve the machine for the kernel K, as exactly as a gap of ``expected_gap`` asks for."""
