@@ -28,6 +28,8 @@ class FiniteBank(Protocol):
     """The capabilities that a problem with a list of kernels needs."""
 
     @property
+    def capabilities(self) -> frozenset[str]: ...
+    @property
     def n_kernels(self) -> int: ...
     @property
     def n_samples(self) -> int: ...
@@ -93,6 +95,12 @@ class Problem:
     y: np.ndarray
     C: np.ndarray
     fit_intercept: bool = True
+
+    def require(self, needs: frozenset[str], solver: str) -> None:
+        """Raise before any work if the kernels cannot do what a solver needs, naming what is missing."""
+        missing = sorted(needs - getattr(self.bank, "capabilities", frozenset()))
+        if missing:
+            raise TypeError(f"solver={solver!r} needs kernels that offer {', '.join(missing)}; these do not.")
 
     def solve(self, K: np.ndarray, start: Machine | None = None, tol: float = 1e-3) -> Machine:
         """Return the machine of every task for the fixed kernel K, warm-started."""

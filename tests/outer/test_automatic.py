@@ -8,6 +8,7 @@ from manykernels.core.progress import listen
 from manykernels.losses import Hinge
 from manykernels.norms import LpNorm
 from manykernels.outer.automatic import automatic, prefers_newton
+from manykernels.outer.group_lasso import group_lasso
 from manykernels.outer.newton import newton
 from manykernels.problem import Problem
 from tests.outer.test_newton import sonar_like
@@ -46,3 +47,13 @@ def test_max_iter_counts_both_parts(monkeypatch):
     result = automatic(problem_with(1.0, 1000.0), tol=1e-12, max_iter=32)
     assert not result.converged
     assert result.n_iter <= 32
+
+
+@pytest.mark.parametrize("solver", [newton, group_lasso])
+def test_a_missing_capability_is_named_before_any_work(solver):
+    class Family:
+        capabilities = frozenset({"combine", "matvecs", "subset", "peaks", "inner_products", "largest_diagonals"})
+
+    problem = problem_with(1.0)
+    with pytest.raises(TypeError, match=r"needs kernels that offer quad_forms"):
+        solver(Problem(Family(), problem.loss, problem.norm, problem.y, problem.C))

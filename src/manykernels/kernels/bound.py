@@ -15,6 +15,10 @@ from manykernels.kernels.learned import LearnedKernel
 from manykernels.kernels.normalize import Normalization
 from manykernels.kernels.storage import BLOCK_ENTRIES, Storage, held_here
 
+# What a finite set of kernels can do; an optimizer that needs more is refused before any work.
+CAPABILITIES = frozenset(
+    {"combine", "quad_forms", "matvecs", "rows", "diagonal", "inner_products", "largest_diagonals", "peaks", "subset"}
+)
 PRECISIONS: dict[str, type] = {"single": np.float32, "double": np.float64}
 
 
@@ -72,9 +76,7 @@ class BoundBank:
         Relative error of the kernel values that are held.
     """
 
-    capabilities = frozenset(
-        {"combine", "quad_forms", "matvecs", "cross", "rows", "diagonal", "inner_products", "subset"}
-    )
+    capabilities = CAPABILITIES
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.kernels.bound import BoundBank, Terms
+from manykernels.kernels.bound import CAPABILITIES, BoundBank, Terms
 from manykernels.kernels.ladder import LadderBank
 from manykernels.kernels.normalize import Normalization
 from manykernels.kernels.texts import LazyTexts
@@ -15,6 +15,8 @@ from manykernels.kernels.texts import LazyTexts
 
 class CompositeBank:
     """The kernels of the parts, in the order of the parts."""
+
+    capabilities = CAPABILITIES
 
     def __init__(self, parts: Sequence[BoundBank | LadderBank]) -> None:
         self.parts = list(parts)

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from manykernels.kernels.base import Gaussian, _number, _short
-from manykernels.kernels.bound import BoundBank, Terms
+from manykernels.kernels.bound import CAPABILITIES, BoundBank, Terms
 from manykernels.kernels.groups import BoundKernel
 from manykernels.kernels.normalize import Normalization
 from manykernels.kernels.plan import plan_storages
@@ -171,6 +171,8 @@ class LadderBank:
     learn : function
         Learns the normalization of bound kernels.
     """
+
+    capabilities = CAPABILITIES
 
     def __init__(
         self,

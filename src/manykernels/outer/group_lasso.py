@@ -24,6 +24,7 @@ from manykernels.core.results import Certificate, Machine, Result
 from manykernels.outer.recorder import Recorder
 from manykernels.problem import Problem
 
+NEEDS = frozenset({"combine", "quad_forms"})
 _FIRST_GAP = 0.1
 
 
@@ -60,6 +61,7 @@ def group_lasso(
     >>> group_lasso(problem, tol=1e-4).converged
     True
     """
+    problem.require(NEEDS, "group_lasso")
     with blas_threads_for(problem.bank.n_samples):
         return _run(problem, tol, max_iter, start)
 

@@ -32,6 +32,7 @@ from manykernels.outer.recorder import Recorder
 from manykernels.outer.screening import surviving_kernels
 from manykernels.problem import Problem
 
+NEEDS = frozenset({"combine", "quad_forms", "matvecs", "subset", "peaks", "inner_products", "largest_diagonals"})
 _FIRST_SET = 40
 _MOST_NEW = 40
 _FIRST_TARGET = 0.1  # gap on the working set at which the first full pass is worth its cost
@@ -78,6 +79,7 @@ def newton(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: 
     """
     if not isinstance(problem.norm, LpNorm) or np.isinf(problem.norm.p):
         raise ValueError(f"solver='newton' needs LpNorm(p) with finite p, got {problem.norm!r}.")
+    problem.require(NEEDS, "newton")
     with blas_threads_for(problem.bank.n_samples):
         run = _Run(problem, problem.norm.p, tol)
         with run.recorder.interruptible():
