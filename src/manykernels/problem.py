@@ -14,7 +14,7 @@ are one problem: the losses add up, a_k^2 and q_k are summed over the tasks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -38,10 +38,13 @@ class FiniteBank(Protocol):
     def combine(self, weights: np.ndarray, out: np.ndarray | None = None) -> np.ndarray: ...
     def quad_forms(self, beta: np.ndarray, subset: np.ndarray | None = None) -> np.ndarray: ...
     def inner_products(self, M: np.ndarray, subset: np.ndarray | None = None) -> np.ndarray: ...
-    def matvecs(self, beta: np.ndarray, subset: np.ndarray | None = None) -> np.ndarray: ...
+    def matvecs(
+        self, beta: np.ndarray, subset: np.ndarray | None = None, *, on_support: bool = False
+    ) -> np.ndarray: ...
     def largest_diagonals(self, subset: np.ndarray) -> np.ndarray: ...
     def peaks(self, values: np.ndarray) -> np.ndarray: ...
     def subset(self, indices: np.ndarray) -> FiniteBank: ...
+    def tail(self, size: int) -> FiniteBank: ...
 
 
 class Norm(Protocol):
@@ -101,6 +104,10 @@ class Problem:
         missing = sorted(needs - getattr(self.bank, "capabilities", frozenset()))
         if missing:
             raise TypeError(f"solver={solver!r} needs kernels that offer {', '.join(missing)}; these do not.")
+
+    def tail(self, size: int) -> Problem:
+        """Return the problem of the last ``size`` samples."""
+        return replace(self, bank=self.bank.tail(size), y=self.y[:, -size:], C=self.C[:, -size:])
 
     def solve(self, K: np.ndarray, start: Machine | None = None, tol: float = 1e-3) -> Machine:
         """Return the machine of every task for the fixed kernel K, warm-started."""

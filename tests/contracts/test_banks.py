@@ -161,6 +161,8 @@ def test_matvecs(storage, center, precision):
             for subset in SUBSETS:
                 chosen = stack if subset is None else stack[subset]
                 assert_close(bank.matvecs(beta, subset), chosen @ beta, precision, np.abs(chosen) @ np.abs(beta))
+                on_support = bank.matvecs(beta, subset, on_support=True)
+                assert_close(on_support, (chosen @ beta) * (beta != 0), precision, np.abs(chosen) @ np.abs(beta))
 
 
 @every_setting
@@ -362,6 +364,23 @@ def test_bad_weights_are_refused(weights):
 def test_bad_settings_are_named(settings, named):
     with pytest.raises(ValueError, match=f"^{named} must"):
         KernelBank([Linear()]).bind(np.eye(3), **settings)
+
+
+@every_setting
+def test_tail(storage, center, precision):
+    """The last samples, normalized as all of them."""
+    size = 7
+    beta = some_beta()[0, -size:]
+    for bank, stack in normalized_banks(storage, center, precision):
+        part, few = bank.tail(size), stack[:, -size:, -size:]
+        assert part.n_samples == size
+        assert_close([part.combine(WEIGHTS)], [np.tensordot(WEIGHTS, few, 1)], precision)
+        assert_close(part.quad_forms(beta), beta @ few @ beta, precision, np.abs(beta) @ np.abs(few) @ np.abs(beta))
+        assert_close(part.matvecs(beta), few @ beta, precision, np.abs(few) @ np.abs(beta))
+        assert_close(
+            part.subset([3, 1]).matvecs(beta), few[[3, 1]] @ beta, precision, np.abs(few)[[3, 1]] @ np.abs(beta)
+        )
+        assert_close(part.diagonal(), np.diagonal(few, axis1=1, axis2=2), precision, few)
 
 
 def test_capabilities_are_methods():

@@ -107,3 +107,10 @@ def test_empty_rows_are_rows():
 def test_no_weight_at_all_is_an_error(form):
     with pytest.raises(ValueError, match=r"^sample_weight is zero for every sample"):
         distinct_samples(FORMS[form](np.eye(3)), np.zeros(3), np.zeros(3))
+
+
+def test_the_last_samples_are_a_random_part():
+    X = np.sort(np.random.default_rng(0).standard_normal(400))[:, None]
+    rows = distinct_samples(X, np.zeros(400), np.ones(400)).rows
+    assert abs(X[rows[-100:]].mean()) < 0.3
+    assert not np.array_equal(rows, np.sort(rows))

@@ -48,6 +48,9 @@ def test_same_numbers_as_single_kernels(normalize, center):
     chosen = np.array([3, 77, 200])
     np.testing.assert_allclose(ladder.matvecs(beta, chosen), single.matvecs(beta, chosen), atol=1e-6)
     np.testing.assert_allclose(ladder.diagonal(chosen), single.diagonal(chosen), atol=1e-6)
+    part, single_part = ladder.tail(25), single.tail(25)
+    np.testing.assert_allclose(part.quad_forms(beta[-25:]), single_part.quad_forms(beta[-25:]), atol=1e-6 * scale)
+    np.testing.assert_allclose(part.combine(few), single_part.combine(few), atol=1e-5 * few.sum())
     assert ladder.names[200] == single.names[200]
     assert len(ladder.names) == len(ladder.groups) == 270
 

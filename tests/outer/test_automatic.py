@@ -1,5 +1,7 @@
 """The choice of the optimizer, and runs that go from one to the other."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -7,8 +9,9 @@ import manykernels.outer.automatic as choice
 from manykernels.core.progress import listen
 from manykernels.losses import Hinge
 from manykernels.norms import LpNorm
-from manykernels.outer.automatic import automatic, prefers_newton
+from manykernels.outer.automatic import automatic
 from manykernels.outer.group_lasso import group_lasso
+from manykernels.outer.multilevel import multilevel_newton
 from manykernels.outer.newton import newton
 from manykernels.problem import Problem
 from tests.outer.test_newton import sonar_like
@@ -19,23 +22,45 @@ def problem_with(p, C=10.0):
     return Problem(bank, Hinge(), LpNorm(p), y, np.full(y.shape, C))
 
 
+class Sized:
+    """A problem of which only the sizes are looked at."""
+
+    def __init__(self, p, n_samples, n_kernels):
+        self.norm, self.y = LpNorm(p), np.empty((1, n_samples))
+        self.bank = type("Bank", (), {"n_kernels": n_kernels})
+
+
 @pytest.mark.parametrize(
-    ("p", "n", "expected"), [(1.0, 100, True), (1.1, 100, True), (2.0, 100, False), (1.0, 10**5, False)]
+    ("p", "n", "m", "expected"),
+    [
+        (1.0, 100, 50, [newton]),
+        (1.1, 200, 800, [newton]),
+        (1.0, 2000, 50, [multilevel_newton, newton]),
+        (1.0, 10_000, 50, [multilevel_newton, group_lasso]),
+        (2.0, 100, 50, [group_lasso, newton]),
+        (2.0, 5000, 50, [multilevel_newton, group_lasso, newton]),
+        (2.0, 5000, 800, [group_lasso, newton]),
+        (4.0, 10_000, 50, [group_lasso]),
+        (np.inf, 100, 50, [group_lasso]),
+    ],
 )
-def test_what_is_preferred(p, n, expected):
-    assert prefers_newton(LpNorm(p), n) is expected
+def test_what_is_tried_in_which_order(p, n, m, expected):
+    assert list(choice._methods(Sized(p, n, m))) == expected
 
 
 @pytest.mark.parametrize("C", [1.0, 100.0])
-def test_a_trial_of_the_alternation_comes_first_where_factors_are_expensive(C, monkeypatch):
+def test_a_run_that_goes_from_one_method_to_the_next(C, monkeypatch):
     """Whichever way it ends, it is the same optimum, and the trace and the counts tell of both parts."""
     problem = problem_with(1.0, C)
     optimum = newton(problem, tol=1e-6).certificate.primal
-    monkeypatch.setattr(choice, "_HEAVY", 0.0)
+    short = partial(group_lasso, tol=1e-5)
+    trial = lambda problem, tol, max_iter, start: short(problem, max_iter=3, start=start)  # noqa: E731
+    monkeypatch.setattr(choice, "_methods", lambda problem: [trial, newton])
     heard = []
     with listen(heard.append):
         result = automatic(problem, tol=1e-5)
     assert result.converged
+    assert result.n_iter > 3
     assert result.certificate.primal == pytest.approx(optimum, rel=2e-5)
     assert len(result.trace) == result.n_iter == len(heard)
     assert [step.iteration for step in result.trace] == list(range(1, result.n_iter + 1))
@@ -44,9 +69,9 @@ def test_a_trial_of_the_alternation_comes_first_where_factors_are_expensive(C, m
 
 def test_max_iter_counts_both_parts(monkeypatch):
     monkeypatch.setattr(choice, "_HEAVY", 0.0)
-    result = automatic(problem_with(1.0, 1000.0), tol=1e-12, max_iter=32)
+    result = automatic(problem_with(1.0, 1000.0), tol=1e-12, max_iter=5)
     assert not result.converged
-    assert result.n_iter <= 32
+    assert result.n_iter <= 5
 
 
 @pytest.mark.parametrize("solver", [newton, group_lasso])

@@ -209,13 +209,42 @@ def segment_matvec(segment: np.ndarray, beta: np.ndarray, start: int, stop: int,
         position = end
 
 
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def support_matvec(segment: np.ndarray, beta: np.ndarray, out: np.ndarray) -> None:
+    """Write the product of the packed symmetric matrix with beta to ``out`` where beta is not 0; 0 elsewhere.
+
+    The rows of the support vectors alone are read.
+    """
+    n = beta.shape[0]
+    position = 0
+    for i in range(n):
+        end = position + n - i
+        bi = beta[i]
+        if bi != 0.0:
+            row = segment[position:end]
+            b = beta[i:]
+            target = out[i:]
+            total = 0.0
+            for j in range(1, n - i):
+                total += row[j] * b[j]
+                target[j] += row[j] * bi
+            out[i] += total + row[0] * bi
+        position = end
+    for i in range(n):
+        if beta[i] == 0.0:
+            out[i] = 0.0
+
+
 @njit(cache=True, nogil=True)
 def packed_matvecs(
-    stack: np.ndarray, kernels: np.ndarray, beta: np.ndarray, places: np.ndarray, out: np.ndarray
+    stack: np.ndarray, kernels: np.ndarray, beta: np.ndarray, places: np.ndarray, on_support: bool, out: np.ndarray
 ) -> None:
-    """Add K beta of the packed kernel ``kernels[s]`` to ``out[places[s]]`` for every s."""
+    """Add K beta of the packed kernel ``kernels[s]`` to ``out[places[s]]`` (zeros) for every s."""
     for s in range(kernels.size):
-        segment_matvec(stack[kernels[s]], beta, 0, beta.size, out[places[s]])
+        if on_support:
+            support_matvec(stack[kernels[s]], beta, out[places[s]])
+        else:
+            segment_matvec(stack[kernels[s]], beta, 0, beta.size, out[places[s]])
 
 
 @njit(cache=True, nogil=True)

@@ -37,6 +37,16 @@ def listen(callback: Callable[[Step], None]) -> Iterator[None]:
         _listeners.reset(token)
 
 
+@contextmanager
+def silent() -> Iterator[None]:
+    """Keep the steps inside the block from the listeners: they belong to a problem that nobody asked about."""
+    token = _listeners.set(())
+    try:
+        yield
+    finally:
+        _listeners.reset(token)
+
+
 def emit(step: Step) -> None:
     """Tell every listener of this step."""
     for callback in _listeners.get():

@@ -1,5 +1,8 @@
 """Training samples in a canonical form: no sample twice, none of weight 0, in an order of their own.
 
+The order looks random but depends on the samples alone, so that the last n of them are a random part of the data:
+that is what a coarse solution of a large problem is found on.
+
 Training does not depend on how a data set is written down: rows in another
 order, a row twice or once with weight 2, a row of weight 0 or no row at all
 give the same model. It also saves work where rows repeat.
@@ -62,12 +65,14 @@ def distinct_samples(X: Any, y: np.ndarray, sample_weight: np.ndarray) -> Sample
         raise ValueError("sample_weight is zero for every sample: there is nothing to learn from.")
     keys = _sparse_keys(X, y, used) if hasattr(X, "indptr") else _dense_keys(X, y, used)
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    weight = np.bincount(inverse.ravel(), sample_weight[used])
+    order = np.random.default_rng(0).permutation(first.size)
+    place = np.argsort(order)[inverse.ravel()]
+    weight = np.bincount(place, sample_weight[used])
     owner = np.full(X.shape[0], -1)
-    owner[used] = inverse.ravel()
+    owner[used] = place
     share = np.zeros(X.shape[0])
-    share[used] = sample_weight[used] / weight[inverse.ravel()]
-    return Samples(used[first], owner, weight, share)
+    share[used] = sample_weight[used] / weight[place]
+    return Samples(used[first[order]], owner, weight, share)
 
 
 def _dense_keys(X: np.ndarray, y: np.ndarray, used: np.ndarray) -> np.ndarray:

@@ -27,8 +27,9 @@ from manykernels.kernels.composite import CompositeBank
 from manykernels.kernels.ladder import LadderBank
 from manykernels.losses import Loss, SmoothLoss
 from manykernels.norms import LpNorm
-from manykernels.outer.automatic import automatic, prefers_newton
+from manykernels.outer.automatic import automatic, may_take_newton, selects_few
 from manykernels.outer.group_lasso import group_lasso
+from manykernels.outer.multilevel import multilevel_newton
 from manykernels.outer.newton import newton
 from manykernels.problem import Norm, Problem
 
@@ -41,7 +42,7 @@ _NORM_PARTS = ("value", "dual_square", "weights", "initial_weights", "scaled", "
 # Kernels that the second-order method holds beside a bank that does not fit.
 _WORKING_SET = 60
 Bank = BoundBank | LadderBank | CompositeBank
-SOLVERS = {"auto": automatic, "newton": newton, "group_lasso": group_lasso}
+SOLVERS = {"auto": automatic, "newton": newton, "reduced_newton": multilevel_newton, "group_lasso": group_lasso}
 
 
 @dataclass
@@ -139,7 +140,7 @@ class BaseMKL(BaseEstimator):
                     sample_weight=samples.weight,
                     memory_budget=self._memory_for_kernels(y.shape[0], y.shape[1], loss),
                     precision=precision,
-                    reserve=_WORKING_SET if self._factors_samples(y.shape[1]) else 0,
+                    reserve=_WORKING_SET if self._works_on_few() else 0,
                 )
             problems = [Problem(bank, loss, norm, y[t], C[t], self.fit_intercept) for t in tasks]
             return bank, self._solve(problems, workbench.starts(problems))
@@ -166,15 +167,17 @@ class BaseMKL(BaseEstimator):
     def _shares_weights(self, n_tasks: int) -> bool:
         return True
 
-    def _factors_samples(self, n: int) -> bool:
-        """Return whether the solver factors matrices of the samples."""
-        return self.solver == "newton" or (self.solver == "auto" and prefers_newton(self._norm(), n))
+    def _works_on_few(self) -> bool:
+        """Return whether the solver holds a few kernels to work on, beside those of the bank."""
+        return self.solver in ("newton", "reduced_newton") or (self.solver == "auto" and selects_few(self._norm()))
 
     def _memory_for_kernels(self, n_tasks: int, n: int, loss: Loss) -> int:
         """Return what the budget leaves for kernel storage beside the combined kernel and the inner solver."""
         budget = budget_bytes(self.memory_budget)
         # SMO copies at most half of the samples; a factorization holds copies of the matrix, newton one a task.
-        matrices = 2.0 + n_tasks if self._factors_samples(n) else 3.0 if isinstance(loss, SmoothLoss) else 1.3
+        matrices = 3.0 if isinstance(loss, SmoothLoss) or self._works_on_few() else 1.3
+        if self.solver == "newton" or (self.solver == "auto" and may_take_newton(self._norm(), n)):
+            matrices = 2.0 + n_tasks
         workspace = int(matrices * 8 * n * n)
         if workspace > (1 - _HEADROOM) * budget:
             raise MemoryError(

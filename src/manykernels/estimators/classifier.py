@@ -55,8 +55,9 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         Weight of the losses.
     loss : {"hinge", "squared_hinge", "logistic", "squared"}, default "hinge"
     combination : {"sum"}, default "sum"
-    solver : {"auto", "newton", "group_lasso"}, default "auto"
-        "newton" is second order on a working set of kernels, "group_lasso" the closed-form alternation.
+    solver : {"auto", "newton", "reduced_newton", "group_lasso"}, default "auto"
+        "newton" is second order in weights and samples, "reduced_newton" in the weights alone (for many samples),
+        "group_lasso" the closed-form alternation; "auto" takes the one that is fastest for the norm and the sizes.
     normalize : {"mean_diag", "trace", "cosine", None}, default "mean_diag"
         How kernels are made comparable; learned on the training data.
     center : bool, default False

@@ -17,7 +17,18 @@ from manykernels.kernels.storage import BLOCK_ENTRIES, Storage, held_here
 
 # What a finite set of kernels can do; an optimizer that needs more is refused before any work.
 CAPABILITIES = frozenset(
-    {"combine", "quad_forms", "matvecs", "rows", "diagonal", "inner_products", "largest_diagonals", "peaks", "subset"}
+    {
+        "combine",
+        "quad_forms",
+        "matvecs",
+        "rows",
+        "diagonal",
+        "inner_products",
+        "largest_diagonals",
+        "peaks",
+        "subset",
+        "tail",
+    }
 )
 PRECISIONS: dict[str, type] = {"single": np.float32, "double": np.float64}
 
@@ -106,6 +117,17 @@ class BoundBank:
             self.precision,
         )
 
+    def tail(self, size: int) -> BoundBank:
+        """Return the kernels on the last ``size`` samples, normalized as here; what is held in memory is shared."""
+        return BoundBank(
+            self.bound,
+            self.X[-size:],
+            self.normalization.tail(size),
+            self.sample_weight[-size:],
+            [storage.tail(size) for storage in self.storages],
+            self.precision,
+        )
+
     @property
     def unit_roundoff(self) -> float:
         return 2.0**-24 if self.precision == "single" else 2.0**-53
@@ -177,9 +199,14 @@ class BoundBank:
         np.maximum(out, 0.0, out=out)  # rounding can leave a tiny negative value where the form vanishes
         return out if beta.ndim == 2 else out[0]
 
-    def matvecs(self, beta: np.ndarray, subset: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
-        """Return K_k beta for the kernels of the subset (default: all), shape (len(subset), n)."""
-        return self._gather(subset, lambda storage, local: storage.matvecs(beta, local), (self.n_samples,))
+    def matvecs(
+        self, beta: np.ndarray, subset: Sequence[int] | np.ndarray | None = None, *, on_support: bool = False
+    ) -> np.ndarray:
+        """Return K_k beta for the kernels of the subset (default: all), shape (len(subset), n).
+
+        With ``on_support``, the values where beta is 0 are not asked for and returned as 0, which saves their cost.
+        """
+        return self._gather(subset, lambda storage, local: storage.matvecs(beta, local, on_support), (self.n_samples,))
 
     def rows(self, indices: Sequence[int] | np.ndarray, subset: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
         """Return the given rows of the kernels of the subset, shape (len(subset), len(indices), n)."""

@@ -57,9 +57,10 @@ class CompositeBank:
         """Return an upper bound of the diagonal of each kernel of the subset."""
         return self._each(subset, (), lambda part, own: part.largest_diagonals(own))
 
-    def matvecs(self, beta: np.ndarray, subset: np.ndarray | None = None) -> np.ndarray:
+    def matvecs(self, beta: np.ndarray, subset: np.ndarray | None = None, *, on_support: bool = False) -> np.ndarray:
         """Return K_k beta for the kernels of the subset (default: all), shape (len(subset), n)."""
-        return self.subset(np.arange(self.n_kernels) if subset is None else subset).matvecs(beta)
+        chosen = np.arange(self.n_kernels) if subset is None else subset
+        return self.subset(chosen).matvecs(beta, on_support=on_support)
 
     def rows(self, indices: Any, subset: np.ndarray | None = None) -> np.ndarray:
         """Return the given rows of the kernels of the subset, shape (len(subset), len(indices), n)."""
@@ -95,6 +96,10 @@ class CompositeBank:
                 banks.append(part.subset(indices[where] - self.first[i]))
                 order.append(where)
         return _merged(banks, np.concatenate(order)) if banks else self.parts[0].subset(indices)
+
+    def tail(self, size: int) -> CompositeBank:
+        """Return the kernels on the last ``size`` samples, normalized as here; what is held in memory is shared."""
+        return CompositeBank([part.tail(size) for part in self.parts])
 
     def terms(self, weights: np.ndarray) -> Terms:
         """Return the learned kernel as the sum of the parts' terms."""

@@ -16,6 +16,7 @@ asked for, they are computed exactly.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from functools import lru_cache
 from typing import Any
 
@@ -302,9 +303,9 @@ class LadderBank:
         values = self._interpolate(self._nodes.inner_products(M)) * self.scale
         return values if subset is None else values[subset]
 
-    def matvecs(self, beta: np.ndarray, subset: np.ndarray | None = None) -> np.ndarray:
+    def matvecs(self, beta: np.ndarray, subset: np.ndarray | None = None, *, on_support: bool = False) -> np.ndarray:
         """Return K_k beta for the kernels of the subset (default: all), shape (len(subset), n)."""
-        return self._few(subset, lambda bank: bank.matvecs(beta))
+        return self._few(subset, lambda bank: bank.matvecs(beta, on_support=on_support))
 
     def rows(self, indices: Any, subset: np.ndarray | None = None) -> np.ndarray:
         """Return the given rows of the kernels of the subset, shape (len(subset), len(indices), n)."""
@@ -344,6 +345,13 @@ class LadderBank:
             dtype=np.float32 if self.precision == "single" else np.float64,
         )
         return BoundBank(bound, self.X, normalization, self.sample_weight, storages, self.precision)
+
+    def tail(self, size: int) -> LadderBank:
+        """Return the kernels on the last ``size`` samples, normalized as here; what is held in memory is shared."""
+        part = copy(self)
+        part.X, part.sample_weight, part.n_samples = self.X[-size:], self.sample_weight[-size:], size
+        part._nodes = self._nodes.tail(size)
+        return part
 
     def bound_kernels(self, indices: np.ndarray) -> list[BoundKernel]:
         """Return the kernels at these places, bound."""

@@ -14,7 +14,7 @@ traces use the sample weights, so that a sample of weight 2 counts like two.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,14 @@ class Normalization:
 
         return Normalization(
             self.scale[indices], rows(self.inverse_norms), rows(self.means), rows(self.totals), self.largest[indices]
+        )
+
+    def tail(self, size: int) -> Normalization:
+        """Return what was learned for the last ``size`` samples."""
+        return replace(
+            self,
+            inverse_norms=None if self.inverse_norms is None else self.inverse_norms[:, -size:],
+            means=None if self.means is None else self.means[:, -size:],
         )
 
     def apply_segment(self, k: int, segment: np.ndarray, start: int, stop: int, rows: np.ndarray | None) -> None:

@@ -59,14 +59,17 @@ class Storage(Protocol):
     def moved(self, indices: np.ndarray) -> Storage:
         """Return the same storage for a bank in which its kernels stand at these (rising) places."""
 
+    def tail(self, size: int) -> Storage:
+        """Return a storage of the kernels' values on the last ``size`` samples; what is held is shared."""
+
     def quad_forms(self, beta: np.ndarray, local: np.ndarray) -> np.ndarray:
         """Return beta_t' K_k beta_t of the chosen kernels, beta (n_tasks, n), as (n_tasks, len(local))."""
 
     def inner_products(self, M: np.ndarray, local: np.ndarray) -> np.ndarray:
         """Return the Frobenius inner products of the chosen kernels with a symmetric M of shape (n, n)."""
 
-    def matvecs(self, beta: np.ndarray, local: np.ndarray) -> np.ndarray:
-        """Return K_k beta for the chosen kernels, shape (len(local), n)."""
+    def matvecs(self, beta: np.ndarray, local: np.ndarray, on_support: bool) -> np.ndarray:
+        """Return K_k beta for the chosen kernels, shape (len(local), n); ``on_support``: 0 where beta is 0."""
 
     def rows(self, rows: np.ndarray, local: np.ndarray) -> np.ndarray:
         """Return rows of the chosen kernels, shape (len(local), len(rows), n)."""
@@ -113,6 +116,10 @@ class PackedStorage:
     def moved(self, indices: np.ndarray) -> PackedStorage:
         return PackedStorage(indices, self.stack, self.n, self.places)
 
+    def tail(self, size: int) -> PackedStorage:
+        """The last rows of a triangle are the triangle of the last samples."""
+        return PackedStorage(self.indices, self.stack[:, row_offset(self.n - size, self.n) :], size, self.places)
+
     def adder(self, weights: np.ndarray) -> Adder:
         every = np.zeros(self.stack.shape[0])
         every[self.places] = weights
@@ -128,11 +135,11 @@ class PackedStorage:
     def inner_products(self, M: np.ndarray, local: np.ndarray) -> np.ndarray:
         return inner_products(self.stack, M, self.places[local])
 
-    def matvecs(self, beta: np.ndarray, local: np.ndarray) -> np.ndarray:
+    def matvecs(self, beta: np.ndarray, local: np.ndarray, on_support: bool) -> np.ndarray:
         out = np.zeros((local.size, self.n))
         rows = self.places[local]
         pieces = np.array_split(np.arange(local.size), n_threads() if local.size * self.n > _SMALL_PASS else 1)
-        parallel(lambda piece: packed_matvecs(self.stack, rows[piece], beta, piece, out), pieces)
+        parallel(lambda piece: packed_matvecs(self.stack, rows[piece], beta, piece, on_support, out), pieces)
         return out
 
     def rows(self, rows: np.ndarray, local: np.ndarray) -> np.ndarray:
@@ -160,6 +167,9 @@ class FactorStorage:
     def moved(self, indices: np.ndarray) -> FactorStorage:
         return FactorStorage(indices, [self._factor(k) for k in range(self.indices.size)])
 
+    def tail(self, size: int) -> FactorStorage:
+        return FactorStorage(self.indices, [self._factor(k)[-size:] for k in range(self.indices.size)])
+
     def adder(self, weights: np.ndarray) -> Adder:
         by_column = weights[self.owner]
         used = by_column != 0
@@ -177,9 +187,9 @@ class FactorStorage:
     def inner_products(self, M: np.ndarray, local: np.ndarray) -> np.ndarray:
         return np.add.reduceat(np.sum((M @ self.columns) * self.columns, axis=0), self.first)[local]
 
-    def matvecs(self, beta: np.ndarray, local: np.ndarray) -> np.ndarray:
-        every = np.add.reduceat(self.columns * (beta @ self.columns), self.first, axis=1)
-        return every.T[local]
+    def matvecs(self, beta: np.ndarray, local: np.ndarray, on_support: bool) -> np.ndarray:
+        every = np.add.reduceat(self.columns * (beta @ self.columns), self.first, axis=1).T[local]
+        return every * (beta != 0) if on_support else every
 
     def rows(self, rows: np.ndarray, local: np.ndarray) -> np.ndarray:
         return np.array([self._factor(k)[rows] @ self._factor(k).T for k in local]).reshape(local.size, rows.size, -1)
@@ -237,6 +247,9 @@ class RecomputedStorage:
     def moved(self, indices: np.ndarray) -> PackedStorage:
         return PackedStorage(indices, PackedStorage.fill(self).stack, self.n)
 
+    def tail(self, size: int) -> RecomputedStorage:
+        return RecomputedStorage(self._bound, self.indices, self._X[-size:], self._normalization.tail(size), self.dtype)
+
     def adder(self, weights: np.ndarray) -> Adder:
         def add(start: int, stop: int, segment: np.ndarray) -> None:
             for local, part in self.segments(start, stop, weights != 0):
@@ -284,19 +297,23 @@ class RecomputedStorage:
             return np.zeros((size, local.size))
         return np.sum(parallel(piece, balanced_blocks(support.size, BLOCK_ENTRIES)), axis=0)
 
-    def matvecs(self, beta: np.ndarray, local: np.ndarray) -> np.ndarray:
-        out = np.zeros((self.indices.size, self.n))
+    def matvecs(self, beta: np.ndarray, local: np.ndarray, on_support: bool) -> np.ndarray:
+        samples = np.flatnonzero(beta) if on_support else np.arange(self.n)
+        inner = beta[samples]
+        products = np.zeros((self.indices.size, samples.size))
 
         def piece(chosen: np.ndarray) -> None:
             wanted = np.zeros(self.indices.size, bool)
             wanted[chosen] = True
-            for block in row_blocks(self.n, BLOCK_ENTRIES):
-                for k, part in self.segments(*block, wanted):
-                    segment_matvec(part, beta, *block, out[k])
+            for block in row_blocks(samples.size, BLOCK_ENTRIES):
+                for k, part in self.segments(*block, wanted, samples if on_support else None):
+                    segment_matvec(part, inner, *block, products[k])
 
         different = np.unique(local)
         parallel(piece, np.array_split(different, min(n_threads(), different.size)))
-        return out[local]
+        out = np.zeros((local.size, self.n))
+        out[:, samples] = products[local]
+        return out
 
     def rows(self, rows: np.ndarray, local: np.ndarray) -> np.ndarray:
         out = np.empty((self.indices.size, rows.size, self.n))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -9,50 +10,72 @@ import numpy as np
 from manykernels.core.results import Result, joined
 from manykernels.norms import LpNorm
 from manykernels.outer.group_lasso import group_lasso
+from manykernels.outer.multilevel import multilevel_newton
 from manykernels.outer.newton import newton
 from manykernels.problem import Norm, Problem
 
-# Above this p the alternation needs few passes, and below it many (measured: benchmarks/speed/l1.py).
-_FEW_PASSES = 1.25
-# The interior point factors a matrix of the samples in each iteration: beyond this size that takes minutes.
+# Below this p the alternation needs many iterations, and above the second few (measured: benchmarks/speed/l1.py).
+_MANY_ITERATIONS = 1.25
+_FEW_ITERATIONS = 3.0
+# From this number of operations a factorization (tasks times samples cubed) on, steps in the weights alone, which
+# factor only the free samples, are faster than the interior point, which factors all of them and more often.
+_HEAVY = 3e7
+# The interior point would take minutes beyond this number of samples.
 _MANY_SAMPLES = 6000
-# From this number of operations a factorization (tasks times samples cubed) on, the alternation is tried first: it is
-# sometimes done after a few dozen of its cheap iterations, and a good start otherwise.
-_HEAVY = 1e10
-_TRIAL = 30
-_NEARLY = 10.0
+# For p > 1 all kernels have weights: a second-order step pays where they are few beside the samples.
+_LARGE, _SAMPLES_PER_KERNEL = 1000, 8
 
 
-def prefers_newton(norm: Norm, n_samples: int) -> bool:
-    """Return whether ``automatic`` uses the second-order method, which factors matrices of the samples."""
-    return isinstance(norm, LpNorm) and norm.p < _FEW_PASSES and n_samples <= _MANY_SAMPLES
+def selects_few(norm: Norm) -> bool:
+    """Return whether the methods that ``automatic`` takes for this norm work on a few kernels at a time."""
+    return isinstance(norm, LpNorm) and norm.p < _MANY_ITERATIONS
+
+
+def may_take_newton(norm: Norm, n_samples: int) -> bool:
+    """Return whether ``automatic`` may come to the interior point, which factors matrices of all samples."""
+    return selects_few(norm) and n_samples <= _MANY_SAMPLES
 
 
 def automatic(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: np.ndarray | None = None) -> Result:
-    """Solve by :func:`newton` for p near 1, by :func:`group_lasso` otherwise.
+    """Solve by the method that is fastest for the norm and the size; where it ends before its time, by the next.
 
-    Where factorizations are expensive, a few iterations of the alternation come first. Where the alternation ends
-    before its time, for want of digits in the inner solver, newton goes on: its interior point keeps predictions and
-    dual coefficients together. Parameters and result are theirs.
+    For p near 1 :func:`newton` for few samples and :func:`multilevel_newton` for many, otherwise
+    :func:`group_lasso`, unless samples are many and kernels few. Parameters and result are theirs.
     """
-    n_tasks, n_samples = problem.y.shape
-    if prefers_newton(problem.norm, n_samples):
-        if n_tasks * n_samples**3 < _HEAVY:
-            return newton(problem, tol=tol, max_iter=max_iter, start=start)
-        result = group_lasso(problem, tol=tol, max_iter=min(_TRIAL, max_iter), start=start)
-        if _is_final(result, max_iter):
-            return result
-        solver = group_lasso if abs(result.certificate.gap) <= _NEARLY * tol else newton
-        return _continued(result, solver(problem, tol=tol, max_iter=max_iter - result.n_iter, start=result.weights))
-    result = group_lasso(problem, tol=tol, max_iter=max_iter, start=start)
-    able = isinstance(problem.norm, LpNorm) and np.isfinite(problem.norm.p) and n_samples <= _MANY_SAMPLES
-    if _is_final(result, max_iter) or not able:
-        return result
-    return _continued(result, newton(problem, tol=tol, max_iter=max_iter - result.n_iter, start=result.weights))
+    result: Result | None = None
+    for solver in _methods(problem):
+        if result is None:
+            result = solver(problem, tol=tol, max_iter=max_iter, start=start)
+        else:
+            left = max_iter - result.n_iter
+            result = _continued(result, solver(problem, tol=tol, max_iter=left, start=result.weights))
+        if result.converged or result.interrupted or result.n_iter >= max_iter:
+            break
+    assert result is not None
+    return result
 
 
-def _is_final(result: Result, max_iter: int) -> bool:
-    return result.converged or result.interrupted or result.n_iter >= max_iter
+def _methods(problem: Problem) -> Iterator[Callable[..., Result]]:
+    """Return the methods to try, in order."""
+    n_samples = problem.y.shape[1]
+    finite = isinstance(problem.norm, LpNorm) and np.isfinite(problem.norm.p)
+    if finite and _steps_in_weights(problem):
+        yield multilevel_newton
+    elif selects_few(problem.norm):
+        yield newton
+    if not selects_few(problem.norm) or n_samples > _MANY_SAMPLES:
+        yield group_lasso
+    if finite and n_samples <= _MANY_SAMPLES and (_steps_in_weights(problem) or not selects_few(problem.norm)):
+        yield newton
+
+
+def _steps_in_weights(problem: Problem) -> bool:
+    """Return whether Newton steps in the weights alone are the fastest for this (finite) p and these sizes."""
+    n_tasks, n = problem.y.shape
+    if selects_few(problem.norm):
+        return n_tasks * n**3 >= _HEAVY
+    few = problem.bank.n_kernels * _SAMPLES_PER_KERNEL <= n
+    return isinstance(problem.norm, LpNorm) and problem.norm.p < _FEW_ITERATIONS and n >= _LARGE and few
 
 
 def _continued(first: Result, second: Result) -> Result:

@@ -30,6 +30,7 @@ from manykernels.outer.group_lasso import group_lasso
 from manykernels.outer.interior_point import InteriorPoint, Solution
 from manykernels.outer.recorder import Recorder
 from manykernels.outer.screening import surviving_kernels
+from manykernels.outer.working_set import important_kernels
 from manykernels.problem import Problem
 
 NEEDS = frozenset({"combine", "quad_forms", "matvecs", "subset", "peaks", "inner_products", "largest_diagonals"})
@@ -147,22 +148,11 @@ class _Run:
         return machine, quad_forms
 
     def _important(self, quad_forms: np.ndarray, tau: float, most: int) -> np.ndarray:
-        """Return the candidates that a working set should hold, in order of their place in the bank.
-
-        For p = 1 the ``most`` largest with q_k > tau. For p > 1 the largest, until the rest adds less than a part of
-        tol to the dual norm.
-        """
-        if not tau > 0.0:
-            return self.candidates[:most]  # no form tells them apart
-        if self.p == 1:
-            every = self._spread(quad_forms)
-            peaks = self.problem.bank.peaks(every)
-            peaks = peaks[every[peaks] > tau]
-            return np.sort(peaks[np.argsort(-every[peaks], kind="stable")[:most]])
-        order = np.argsort(-quad_forms, kind="stable")
-        share = (quad_forms[order] / tau) ** (self.p / (self.p - 1))
-        rest = np.cumsum(share[::-1])[::-1]
-        return np.sort(self.candidates[order[rest > _NEGLIGIBLE * self.tol * share.sum()]])
+        """Return the candidates that a working set should hold, in order of their place in the bank."""
+        negligible = _NEGLIGIBLE * self.tol
+        return important_kernels(
+            self.problem.bank, self._spread(quad_forms), self.p, tau=tau, most=most, negligible=negligible
+        )
 
     def _certify(self, chosen: np.ndarray, solution: Solution) -> tuple[float, np.ndarray]:
         """Make a full pass; return the gap over all kernels and the quadratic forms of the candidates."""

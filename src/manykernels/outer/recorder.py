@@ -55,7 +55,7 @@ class Recorder:
     @property
     def is_stuck(self) -> bool:
         """Whether the inner solver is at the end of its digits: it stalls, or the gap has long not become smaller."""
-        since = len(self.trace) - 1 - int(np.argmin([abs(step.gap) for step in self.trace]))
+        since = int(np.argmin([np.inf, *(abs(step.gap) for step in reversed(self.trace))])) - 1
         return self.n_stalled > _PATIENCE or since > _LONG
 
     @contextmanager

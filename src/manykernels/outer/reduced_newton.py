@@ -1,0 +1,306 @@
+"""Newton's method in the kernel weights alone: second order for problems with thousands of samples.
+
+The objective as a function of the weights, J(d) = the optimal value of the machine with the kernel K_d, is convex.
+With beta the machine's solution, its gradient is -q/2, q_k = beta' K_k beta. While the set F of samples inside their
+bounds stays the same, beta moves with the weights by
+
+    (K_d,FF + diag(conj'')) dbeta_F + G_F' dd + db 1 = 0,    1' dbeta_F = 0,     G = the rows K_k beta,
+
+so the Hessian of J is  H = G_F M G_F',  M the inverse of the matrix on the left, with the intercept eliminated. Where
+the samples in F are too few to say much (J is nearly piecewise linear then), those at a bound take part as in an
+interior point: with the slope e_i of the inequality of Fenchel and Young at the bound and mu the gap for each sample,
+e_i^2 / mu takes the place of conj''. One
+step minimizes the quadratic model over the weights (:mod:`manykernels.outer.quadratic_model`), and the same equation
+says where the machine's solution will be: the inner solver starts there. Near the optimum the gap falls
+quadratically. Where a step does not lower J as the model promised, a growing multiple of the identity is added to H:
+the step turns towards the gradient and becomes shorter, until it does.
+
+All this happens on a working set of kernels; a step costs their products with beta, one factorization of the free
+samples in single precision and one warm inner solve. A full pass of quadratic forms is made only where the gap on the
+working set is small enough: it certifies, or shows which kernels are missing.
+
+The interior point of :mod:`manykernels.outer.newton` needs more factorizations, of all samples and in double
+precision, but no inner solver: it is the better one for few samples and for the last digits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_solve
+
+from manykernels.compute.linalg import cholesky_factor, principal_block
+from manykernels.compute.threads import blas_threads_for
+from manykernels.core.results import Certificate, Machine, Result
+from manykernels.norms import LpNorm
+from manykernels.outer.quadratic_model import best_weights
+from manykernels.outer.recorder import Recorder
+from manykernels.outer.working_set import important_kernels
+from manykernels.problem import Problem
+
+NEEDS = frozenset({"combine", "quad_forms", "matvecs", "peaks", "subset"})
+_FIRST_GAP = 0.1
+_EXPECTED = 0.1  # of the gap is left after a step
+_NEAR = 0.8  # of the largest quadratic form: such kernels are looked at for p = 1
+_FIRST_NEAR = 0.5  # and far from a solution
+_MOST_NEW = 40
+_NEGLIGIBLE = 0.1  # of tol
+_SMALLER = 0.1  # the next gap to reach on the working set, in the gap of the last full pass
+_LAST = 0.3  # of tol: the smallest gap to ask for on a working set that proved complete
+_FEW_FREE = 2  # free samples for each kernel: with fewer, samples at a bound take part
+_STIFF = 100.0  # but those that do not give: this stiff beside the kernel's diagonal
+_RIDGE = 1e-6  # of the mean diagonal; it keeps a singular matrix factorable in single precision
+_NEW_SHARE = 0.1  # of the weight goes to kernels that join, or the gap if that is less
+_PROGRESS = 0.9  # the gap counts as lowered below this part of the smallest so far
+_GAIN = 0.02  # and the objective if it falls by this part of the gap
+_PATIENCE = 6  # steps in a row that lower neither
+
+
+def reduced_newton(
+    problem: Problem,
+    *,
+    tol: float = 1e-3,
+    max_iter: int = 1000,
+    start: np.ndarray | None = None,
+    near: np.ndarray | None = None,
+) -> Result:
+    """Run the method.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its norm is an LpNorm with finite p.
+    tol : float
+        Relative duality gap to reach.
+    max_iter : int
+        Most rounds, the first solve with equal weights among them; each ends with a full pass of quadratic forms.
+    start : ndarray of shape (n_kernels,), optional
+        Weights to start from. Default: equal weights.
+    near : ndarray of int, optional
+        Kernels that are likely to matter, to begin with beside those of ``start``. Default: a full pass tells which.
+
+    Returns
+    -------
+    Result
+        The best iterate; ``converged`` is False where no step was left before the gap was reached.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.kernels import Gaussian, KernelBank
+    >>> from manykernels.losses import Hinge
+    >>> from manykernels.norms import LpNorm
+    >>> from manykernels.outer.reduced_newton import reduced_newton
+    >>> from manykernels.problem import Problem
+    >>> X = np.linspace(-3, 3, 30)[:, None]
+    >>> bank = KernelBank([Gaussian(w) for w in (0.1, 1.0, 10.0)]).bind(X)
+    >>> problem = Problem(bank, Hinge(), LpNorm(1), np.sign(np.sin(3 * X.T)), np.ones((1, 30)))
+    >>> reduced_newton(problem, tol=1e-4).converged
+    True
+    """
+    if not isinstance(problem.norm, LpNorm) or np.isinf(problem.norm.p):
+        raise ValueError(f"reduced_newton needs LpNorm(p) with finite p, got {problem.norm!r}.")
+    problem.require(NEEDS, "reduced_newton")
+    with blas_threads_for(problem.bank.n_samples):
+        run = _Run(problem, problem.norm.p, tol, max_iter)
+        with run.recorder.interruptible():
+            run.solve(start, near)
+        return run.recorder.result(run.K)
+
+
+def near_kernels(problem: Problem, quad_forms: np.ndarray, tol: float, near: float = _NEAR) -> np.ndarray:
+    """Return the kernels to work on, by the quadratic forms near a solution: not the active ones alone."""
+    assert isinstance(problem.norm, LpNorm)
+    p, tau = problem.norm.p, problem.norm.dual_square(quad_forms)
+    level = near * tau if p == 1 else tau
+    return important_kernels(problem.bank, quad_forms, p, tau=level, most=_MOST_NEW, negligible=_NEGLIGIBLE * tol)
+
+
+@dataclass(frozen=True)
+class _Evaluation:
+    """What is known on the working set at some weights; ``products`` are K_k beta where beta is not 0."""
+
+    weights: np.ndarray
+    machine: Machine
+    products: np.ndarray
+    quad_forms: np.ndarray
+    value: float
+    error: float
+    certificate: Certificate
+
+    @property
+    def gap(self) -> float:
+        return abs(self.certificate.gap)
+
+
+class _Run:
+    def __init__(self, problem: Problem, p: float, tol: float, max_iter: int) -> None:
+        self.problem, self.p, self.tol = problem, p, tol
+        self.max_iter = max_iter
+        self.recorder = Recorder(problem, tol)
+        self.K = np.empty((problem.bank.n_samples, problem.bank.n_samples))
+        self.target, self.damping, self.stalled = tol, 0.0, 0
+
+    def solve(self, start: np.ndarray | None, near: np.ndarray | None) -> None:
+        """Step until the gap is reached, no step helps, or no round is left."""
+        machine = None
+        if start is None:
+            machine, near = self._begin()
+            if self.max_iter == 1 or (self.recorder.gap <= self.tol and not self.problem.norm.selects):
+                return
+            start = np.zeros(self.problem.bank.n_kernels)
+            start[near] = 1.0
+        elif near is None:
+            near, self.target = np.flatnonzero(start), np.inf  # a full pass comes first
+        self._choose(np.union1d(near, np.flatnonzero(start)))
+        here = self._evaluate(self.problem.norm.scaled(start[self.chosen]), machine, _FIRST_GAP)
+        best = here.gap
+        while True:
+            if here.gap <= self.target or self._is_at_its_end():
+                if self._certify(here) or self._is_at_its_end() or len(self.recorder.trace) >= self.max_iter:
+                    return
+                here = self._grown(here)
+                best = here.gap
+            try:
+                there = self._advance(here)
+            except LinAlgError:
+                there = None
+            if there is None:
+                self._certify(here)
+                return
+            is_progress = there.gap < _PROGRESS * best or here.value - there.value > _GAIN * there.gap * there.value
+            self.stalled = 0 if is_progress else self.stalled + 1
+            best = min(best, there.gap)
+            here = there
+
+    def _is_at_its_end(self) -> bool:
+        return self.stalled > _PATIENCE or self.recorder.is_stuck
+
+    def _begin(self) -> tuple[Machine, np.ndarray]:
+        """Solve roughly with equal weights: the quadratic forms tell which kernels to look at first."""
+        problem = self.problem
+        weights = problem.norm.initial_weights(problem.bank.n_kernels)
+        machine = self.recorder.solve(problem.bank.combine(weights, out=self.K), None, _FIRST_GAP)
+        quad_forms = problem.quad_forms(machine)
+        self.recorder.record(weights, machine, problem.certificate(weights, machine, quad_forms))
+        self.target = max(_SMALLER * min(self.recorder.gap, 1.0), self.tol)
+        return machine, near_kernels(problem, quad_forms, self.tol, _FIRST_NEAR)
+
+    def _choose(self, chosen: np.ndarray) -> None:
+        self.chosen = chosen
+        self.own = replace(self.problem, bank=self.problem.bank.subset(chosen))
+
+    def _evaluate(self, weights: np.ndarray, start: Machine | None, expected_gap: float) -> _Evaluation:
+        """Solve with these weights of the working set."""
+        K = self.own.bank.combine(weights, out=self.K)
+        return self._examined(weights, self.recorder.solve(K, start, max(self.tol, expected_gap)))
+
+    def _examined(self, weights: np.ndarray, machine: Machine) -> _Evaluation:
+        products = np.array([self.own.bank.matvecs(beta, on_support=True) for beta in machine.beta])
+        quad_forms = np.maximum(np.einsum("tkn,tn->k", products, machine.beta), 0.0)
+        return _Evaluation(
+            weights,
+            machine,
+            products,
+            quad_forms,
+            value=self.problem.objective(machine),
+            error=self.problem.inner_gap(machine),
+            certificate=self.problem.certificate(weights, machine, quad_forms),
+        )
+
+    def _certify(self, here: _Evaluation) -> bool:
+        """Make a full pass; return whether the gap is reached."""
+        weights = np.zeros(self.problem.bank.n_kernels)
+        weights[self.chosen] = here.weights
+        self.every = self.problem.quad_forms(here.machine)
+        certificate = self.problem.certificate(weights, here.machine, self.every)
+        self.recorder.record(weights, here.machine, certificate)
+        return certificate.within(self.tol)
+
+    def _grown(self, here: _Evaluation) -> _Evaluation:
+        """Go on with the kernels that the last full pass shows to matter, and with smaller gaps if there are no new."""
+        near = near_kernels(self.problem, self.every, self.tol)
+        after = np.union1d(near, self.chosen[here.weights > 0])
+        if np.isin(after, self.chosen).all():
+            self.target = max(_SMALLER * here.gap, _LAST * self.tol)
+            return here
+        weights = np.zeros(self.problem.bank.n_kernels)
+        weights[self.chosen] = here.weights
+        new = np.setdiff1d(after, self.chosen)
+        # Where the kernels so far are singular, the model holds only for tiny weights of the new ones: give them some.
+        share = min(_NEW_SHARE, self.recorder.trace[-1].gap)
+        weights *= 1.0 - share
+        weights[new] = share / new.size
+        self._choose(after)
+        self.stalled, self.target = 0, max(_SMALLER * share, self.tol)
+        return self._evaluate(self.problem.norm.scaled(weights[after]), here.machine, share)
+
+    def _advance(self, here: _Evaluation) -> _Evaluation | None:
+        """Make one step that lowers the objective; None if there is no such step left."""
+        n_tasks = self.problem.y.shape[0]
+        mu = here.gap * here.value / self.problem.y.size
+        tasks = [_Curvature(self.own, self.K, here.machine, here.products[t], t, mu) for t in range(n_tasks)]
+        hessian = np.sum([task.hessian for task in tasks], axis=0)
+        gradient = -0.5 * here.quad_forms
+        unit = float(here.quad_forms.max())
+        while True:
+            damped = hessian + self.damping * unit * np.eye(gradient.size)
+            aim = self.problem.norm.scaled(best_weights(gradient, damped, here.weights, self.p))
+            change = aim - here.weights
+            beta = np.array([task.moved(change) for task in tasks])
+            start = Machine(beta, here.machine.decision, here.machine.intercept)
+            promised = -float(gradient @ change + 0.5 * change @ hessian @ change)
+            there = self._evaluate(aim, start, min(_EXPECTED * here.gap, promised / here.value))
+            gained = here.value - there.value
+            if gained > 0.75 * promised:
+                self.damping = self.damping / 10 if self.damping > 1e-3 else 0.0
+            is_uncertain = abs(gained - promised) <= here.error + there.error and there.gap < here.gap
+            if gained > 0.1 * promised or is_uncertain or there.gap <= self.target:
+                return there
+            if self._is_at_its_end() or self.damping > 1e8:
+                return None
+            self.damping = max(10 * self.damping, 1e-2)
+
+
+class _Curvature:
+    """The second derivative of one task's value in the weights, and the response of its beta."""
+
+    def __init__(
+        self, problem: Problem, K: np.ndarray, machine: Machine, products: np.ndarray, t: int, mu: float
+    ) -> None:
+        self.beta = machine.beta[t]
+        y, C = problem.y[t], problem.C[t]
+        lower, upper = problem.loss.domain(y, C)
+        is_free = (self.beta > lower) & (self.beta < upper) & (self.beta != 0)
+        curvature = np.zeros(y.size)
+        curvature[is_free] = problem.loss.dual_curvature(y[is_free], self.beta[is_free], C[is_free])
+        if is_free.sum() < _FEW_FREE * products.shape[0] and mu > 0.0:
+            slope, _ = problem.loss.dual_pull(y, machine.decision[t] + machine.intercept[t], C)
+            curvature = np.where(is_free, curvature, slope**2 / mu)
+            is_free |= curvature < _STIFF * K.diagonal()
+            products = problem.bank.matvecs(self.beta)
+        self.free = np.flatnonzero(is_free)
+        self.response = np.zeros((products.shape[0], self.free.size))
+        self.hessian = np.zeros((products.shape[0], products.shape[0]))
+        if self.free.size:
+            self._compute(K, products[:, self.free], curvature[self.free], problem.fit_intercept)
+
+    def _compute(self, K: np.ndarray, G: np.ndarray, curvature: np.ndarray, intercept: bool) -> None:
+        # A model of the objective needs a few digits: single precision halves the time and the memory.
+        A = principal_block(K, self.free, np.float32)
+        A[np.diag_indices_from(A)] += curvature + _RIDGE * A.diagonal().mean()
+        right = np.vstack([G, np.ones(self.free.size)]).T.astype(np.float32)
+        inverse = cho_solve(cholesky_factor(A), right, check_finite=False).T.astype(np.float64)
+        self.response = inverse[:-1]
+        if intercept:
+            along = inverse[-1]
+            self.response = self.response - np.outer(self.response.sum(axis=1) / along.sum(), along)
+        self.hessian = G @ self.response.T
+        self.hessian = 0.5 * (self.hessian + self.hessian.T)
+
+    def moved(self, change: np.ndarray) -> np.ndarray:
+        """Return beta after a change of the weights, to first order."""
+        beta = self.beta.copy()
+        beta[self.free] -= change @ self.response
+        return beta

@@ -1,0 +1,151 @@
+"""Newton steps in the weights alone: the optimum of the oracle, its model, its levels, its way out of trouble."""
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+import manykernels.outer.multilevel as levels
+from manykernels.core.progress import listen
+from manykernels.losses import Hinge, Logistic
+from manykernels.norms import LpNorm
+from manykernels.outer.automatic import automatic
+from manykernels.outer.multilevel import multilevel_newton
+from manykernels.outer.newton import newton
+from manykernels.outer.quadratic_model import best_weights
+from manykernels.outer.reduced_newton import _Curvature, reduced_newton
+from manykernels.problem import Problem
+from tests.outer.test_newton import LOSSES, naive_gap, problem_of, sonar_like
+from tests.reference.oracle import random_problem, solve_dual
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("p", [1.0, 1.001, 1.1, 4 / 3, 2.0, 4.0])
+@pytest.mark.parametrize(("loss", "task"), LOSSES, ids=[loss.name for loss, _ in LOSSES])
+def test_reaches_the_optimum(loss, task, p, fit_intercept):
+    grams, y = random_problem(30, 6, seed=1, task=task)
+    problem = problem_of(grams, y, loss, p, fit_intercept=fit_intercept)
+    result = reduced_newton(problem, tol=1e-6)
+    optimum, _ = solve_dual(grams, y, 1.0, loss.name, p, fit_intercept)
+    assert result.converged
+    assert result.certificate.primal == pytest.approx(optimum, rel=2e-6)
+    assert abs(naive_gap(problem, grams, result)) <= 1.1e-6
+
+
+@pytest.mark.parametrize("C", [1e-4, 1e6])
+@pytest.mark.parametrize("p", [1.0, 1.001, 2.0])
+@pytest.mark.parametrize(("loss", "task"), LOSSES, ids=[loss.name for loss, _ in LOSSES])
+def test_hostile_settings(loss, task, p, C, monkeypatch):
+    """Duplicates, a constant kernel, tiny and huge C: where it ends too early, auto goes on from there."""
+    grams, y = random_problem(40, 6, seed=4, task=task)
+    grams = [*grams, grams[0].copy(), np.ones((40, 40)), grams[2].copy()]
+    problem = problem_of(grams, y, loss, p, C)
+    monkeypatch.setattr("manykernels.outer.automatic._steps_in_weights", lambda problem: True)
+    result = automatic(problem, tol=1e-4)
+    assert result.converged
+    assert -1e-9 <= naive_gap(problem, grams, result) <= 1.01e-4
+
+
+@pytest.mark.parametrize("p", [1.0, 1.5])
+def test_several_tasks_share_their_weights(p):
+    grams, Y = random_problem(36, 5, seed=2, n_tasks=3)
+    targets = np.where(Y.argmax(axis=0) == np.arange(3)[:, None], 1.0, -1.0)
+    result = reduced_newton(problem_of(grams, targets, Hinge(), p), tol=1e-6)
+    optimum, _ = solve_dual(grams, targets, 1.0, "hinge", p)
+    assert result.certificate.primal == pytest.approx(optimum, rel=2e-6)
+
+
+@pytest.mark.parametrize("p", [1.0, 1.1])
+@pytest.mark.parametrize("C", [1.0, 100.0, 1000.0])
+def test_same_objective_as_the_interior_point(C, p):
+    bank, y = sonar_like()
+    problem = Problem(bank, Hinge(), LpNorm(p), y, np.full(y.shape, C))
+    first, second = reduced_newton(problem, tol=1e-6), newton(problem, tol=1e-6)
+    assert first.converged
+    assert first.certificate.primal == pytest.approx(second.certificate.primal, rel=2e-6)
+    if p == 1:
+        assert np.count_nonzero(first.weights) <= 40
+
+
+@pytest.mark.parametrize("loss", [Hinge(), Logistic()], ids=lambda loss: loss.name)
+def test_the_hessian_is_that_of_the_objective(loss):
+    """Against second differences of the optimal value, found by exact inner solves."""
+    grams, y = random_problem(30, 4, seed=3)
+    problem = problem_of(grams, y, loss, 1.0)
+    weights = np.array([0.4, 0.3, 0.2, 0.1])
+
+    def value(d):
+        return problem.objective(problem.solve(problem.bank.combine(d), tol=1e-12))
+
+    K = problem.bank.combine(weights)
+    machine = problem.solve(K, tol=1e-12)
+    products = problem.bank.matvecs(machine.beta[0], on_support=True)
+    found = _Curvature(problem, K, machine, products, 0, mu=0.0).hessian
+    step = 3e-4
+    for k in range(4):
+        for j in range(4):
+            a, b = step * np.eye(4)[k], step * np.eye(4)[j]
+            corners = value(weights + a + b) - value(weights + a - b) - value(weights - a + b) + value(weights - a - b)
+            assert found[k, j] == pytest.approx(corners / (4 * step**2), rel=2e-2, abs=1e-3 * np.abs(found).max())
+
+
+@pytest.mark.parametrize("rank", [1, 6])
+@pytest.mark.parametrize("p", [1.0, 1.001, 1.5, 3.0])
+def test_the_model_is_minimized(p, rank):
+    """Against CVXPY, with a singular and a regular Hessian."""
+    rng = np.random.default_rng(7)
+    root, gradient = rng.standard_normal((rank, 6)), -rng.uniform(0.1, 1.0, 6)
+    at = rng.uniform(0, 1, 6)
+    at /= np.sum(at**p) ** (1 / p)
+    x = cp.Variable(6)
+    model = gradient @ (x - at) + 0.5 * cp.sum_squares(root @ (x - at))
+    expected = cp.Problem(cp.Minimize(model), [x >= 0, cp.pnorm(x, p) <= 1]).solve(solver="CLARABEL")
+    found = best_weights(gradient, root.T @ root, at, p)
+    assert np.all(found >= 0)
+    assert np.sum(found**p) <= 1 + 1e-9
+    assert gradient @ (found - at) + 0.5 * np.sum((root @ (found - at)) ** 2) == pytest.approx(expected, abs=1e-6)
+
+
+def test_no_gradient_leaves_the_weights():
+    at = np.array([0.25, 0.75])
+    np.testing.assert_array_equal(best_weights(np.zeros(2), np.eye(2), at, 1.0), at)
+
+
+def test_levels_lead_to_the_same_optimum_and_keep_silent(monkeypatch):
+    monkeypatch.setattr(levels, "_COARSEST", 30)
+    bank, y = sonar_like(n=150)
+    problem = Problem(bank, Hinge(), LpNorm(1.0), y, np.full(y.shape, 10.0))
+    assert levels._sizes(problem) == [37, 75]
+    heard = []
+    with listen(heard.append):
+        result = multilevel_newton(problem, tol=1e-6)
+    assert result.converged
+    assert len(heard) == result.n_iter
+    assert result.certificate.primal == pytest.approx(newton(problem, tol=1e-6).certificate.primal, rel=2e-6)
+
+
+def test_a_level_without_one_of_the_classes_is_left_out(monkeypatch):
+    monkeypatch.setattr(levels, "_COARSEST", 10)
+    bank, y = sonar_like(n=80)
+    y = np.ones_like(y)
+    y[0, :5] = -1.0
+    problem = Problem(bank, Hinge(), LpNorm(1.0), y, np.ones(y.shape))
+    assert levels._sizes(problem) == []
+    assert multilevel_newton(problem, tol=1e-4).converged
+
+
+def test_warm_start_and_rounds():
+    bank, y = sonar_like()
+    problem = Problem(bank, Hinge(), LpNorm(1.0), y, np.full(y.shape, 10.0))
+    cold = reduced_newton(problem, tol=1e-6)
+    warm = reduced_newton(problem, tol=1e-6, start=cold.weights)
+    assert warm.n_iter == 1
+    assert warm.certificate.primal == pytest.approx(cold.certificate.primal, rel=2e-6)
+    once = reduced_newton(problem, tol=1e-9, max_iter=1)
+    assert once.n_iter == 1
+    assert not once.converged
+
+
+def test_infinite_p_is_refused():
+    bank, y = sonar_like(n=40)
+    with pytest.raises(ValueError, match="finite p"):
+        reduced_newton(Problem(bank, Hinge(), LpNorm(np.inf), y, np.ones(y.shape)))
