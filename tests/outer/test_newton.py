@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import manykernels.outer.newton as engine
-from manykernels.kernels import Gaussian, KernelBank, standard_bank
+from manykernels.kernels import Gaussian, KernelBank, Linear, standard_bank
 from manykernels.losses import EpsilonInsensitive, Hinge, Logistic, Squared, SquaredHinge
 from manykernels.norms import LpNorm
 from manykernels.outer.automatic import automatic
@@ -275,3 +275,17 @@ def test_a_point_below_the_proof_is_checked_against_all_kernels(monkeypatch):
     again = problem.certificate(result.weights, result.machine, problem.quad_forms(result.machine))
     assert again.dual == pytest.approx(result.certificate.dual, rel=1e-12)
     assert result.certificate.primal == pytest.approx(expected.primal, rel=2e-6)
+
+
+def test_a_set_of_one_kernel_is_not_exchanged_for_another_and_back():
+    """Started with all weight on one of two kernels, the multiplier of the first rough solution says nothing yet."""
+    rng = np.random.RandomState(0)
+    X = rng.uniform(size=(40, 3))
+    X[X < 0.6] = 0
+    y = (4 * rng.uniform(size=40)).astype(int)
+    for out in (slice(0, 14), slice(14, 27), slice(27, 40)):
+        Z, target = np.delete(X, out, axis=0), np.delete(y, out).astype(float)
+        bank = KernelBank([Linear(), Gaussian(1.0)]).bind(Z)
+        problem = Problem(bank, Squared(), LpNorm(1.0), target[None, :], np.full((1, target.size), 10.0))
+        for start in (np.array([1.0, 1e-6]), np.array([1e-6, 1.0])):
+            assert newton(problem, tol=1e-3, max_iter=20, start=start).converged

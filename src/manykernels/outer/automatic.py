@@ -22,6 +22,7 @@ _FEW_ITERATIONS = 3.0
 _HEAVY = 3e7
 # The interior point would take minutes beyond this number of samples.
 _MANY_SAMPLES = 6000
+_PATIENCE = 100
 # For p > 1 all kernels have weights: a second-order step pays where they are few beside the samples.
 _LARGE, _SAMPLES_PER_KERNEL = 1000, 8
 
@@ -42,13 +43,15 @@ def automatic(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, star
     For p near 1 :func:`newton` for few samples and :func:`multilevel_newton` for many, otherwise
     :func:`group_lasso`, unless samples are many and kernels few. Parameters and result are theirs.
     """
+    methods = list(_methods(problem))
     result: Result | None = None
-    for solver in _methods(problem):
+    for place, solver in enumerate(methods, start=1):
+        left = max_iter if result is None else max_iter - result.n_iter
+        rounds = left if place == len(methods) else min(left, _PATIENCE)
         if result is None:
-            result = solver(problem, tol=tol, max_iter=max_iter, start=start)
+            result = solver(problem, tol=tol, max_iter=rounds, start=start)
         else:
-            left = max_iter - result.n_iter
-            result = _continued(result, solver(problem, tol=tol, max_iter=left, start=result.weights))
+            result = _continued(result, solver(problem, tol=tol, max_iter=rounds, start=result.weights))
         if result.converged or result.interrupted or result.n_iter >= max_iter:
             break
     assert result is not None
@@ -56,7 +59,7 @@ def automatic(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, star
 
 
 def _methods(problem: Problem) -> Iterator[Callable[..., Result]]:
-    """Return the methods to try, in order."""
+    """Return the methods to try, in order; each but the last has _PATIENCE rounds."""
     n_samples = problem.y.shape[1]
     finite = isinstance(problem.norm, LpNorm) and np.isfinite(problem.norm.p)
     if finite and _steps_in_weights(problem):

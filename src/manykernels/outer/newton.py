@@ -199,11 +199,13 @@ class _Run:
 
     def _next_set(self, chosen: np.ndarray, solution: Solution, quad_forms: np.ndarray) -> np.ndarray:
         """Add what violates its condition; for p = 1, let go of what has lost its weight."""
-        tau = solution.tau if self.p == 1 else self.problem.norm.dual_square(quad_forms)
+        own = quad_forms[np.searchsorted(self.candidates, chosen)]
+        # At the optimum tau is the largest form of the set; a rough solution's multiplier may be far below it.
+        tau = max(solution.tau, float(own.max())) if self.p == 1 else self.problem.norm.dual_square(quad_forms)
         new = np.setdiff1d(self._important(quad_forms, tau, _MOST_NEW), chosen)
         if self.p > 1 or new.size == 0 or solution.certificate.gap > 0.01:
             return np.union1d(chosen, new)
-        lost = solution.weights * solution.tau < 1e-4 * solution.slack
+        lost = solution.weights * tau < 1e-4 * (tau - own)
         return np.union1d(chosen[~lost], new)
 
     def _finish(self, chosen: np.ndarray, method: InteriorPoint) -> None:
