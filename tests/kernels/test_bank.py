@@ -20,6 +20,7 @@ from manykernels.kernels import (
     Precomputed,
     standard_bank,
 )
+from manykernels.kernels.storage import FactorStorage
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((30, 3))
@@ -310,6 +311,36 @@ def test_values_do_not_depend_on_the_budget(held, center):
     np.testing.assert_allclose(poor.combine(weights), rich.combine(weights), rtol=2e-7, atol=2e-7)
     np.testing.assert_allclose(poor.quad_forms(beta), rich.quad_forms(beta), rtol=1e-6)
     np.testing.assert_allclose(poor.matvecs(beta), rich.matvecs(beta), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("normalize", ["mean_diag", "trace", "cosine", None])
+@pytest.mark.parametrize("center", [False, True])
+def test_gaussians_of_one_column_become_factors_where_triangles_do_not_fit(center, normalize):
+    """Their error is stated, no entry is further off than the rounding of float32, and everything works on them."""
+    rng = np.random.default_rng(2)
+    Z = np.column_stack([rng.standard_normal(300), rng.integers(0, 9, 300), rng.standard_cauchy(300)])
+    kernels = [Gaussian(width, columns=[j]) for j in range(3) for width in (0.3, 1.0, 8.0)] + [Gaussian(1.0)]
+    options = {"center": center, "normalize": normalize}
+    exact = KernelBank(kernels).bind(Z, precision="double", **options)
+    bank = KernelBank(kernels).bind(Z, memory_budget=3 * 4 * triangle_size(300), **options)
+    held = {type(storage).__name__: storage.indices.size for storage in bank.storages}
+    assert held["FactorStorage"] >= 5
+    assert held["PackedStorage"] >= 1
+    assert not any(isinstance(storage, FactorStorage) for storage in exact.storages)
+    beta, weights = rng.standard_normal(300), rng.random(10)
+    for k in range(10):
+        one = np.eye(10)[k]
+        error = np.abs(bank.combine(one) - exact.combine(one)).max()
+        assert error <= 2.0**-22 * exact.normalization.largest[k] * (4 if center else 1)
+    np.testing.assert_allclose(bank.combine(weights), exact.combine(weights), atol=1e-6)
+    scale = np.abs(beta).sum() ** 2 * exact.normalization.largest.max()
+    np.testing.assert_allclose(bank.quad_forms(beta), exact.quad_forms(beta), atol=1e-7 * scale)
+    np.testing.assert_allclose(bank.matvecs(beta, [3, 0]), exact.matvecs(beta, [3, 0]), atol=1e-7 * scale)
+    M = np.outer(beta, beta) + np.eye(300)
+    np.testing.assert_allclose(bank.inner_products(M), exact.inner_products(M), atol=1e-7 * scale)
+    np.testing.assert_allclose(bank.tail(40).combine(weights), exact.tail(40).combine(weights), atol=1e-6)
+    few = np.array([8, 2])
+    np.testing.assert_allclose(bank.subset(few).quad_forms(beta), exact.subset(few).quad_forms(beta), atol=1e-7 * scale)
 
 
 def test_factors_come_first_and_count():

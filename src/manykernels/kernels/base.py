@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from manykernels.compute.lowrank import pivoted_factor
 from manykernels.compute.pairwise import dense, inner_products, row_square_norms, squared_distances
 
 _DIAGONAL_BLOCK = 64
@@ -66,6 +67,10 @@ class Kernel(ABC):
 
     def factor(self, X: Any) -> np.ndarray | None:
         """Return F of shape (n, r) with F F' = compute(X, X) when there is one of small rank r, else None."""
+        return None
+
+    def low_rank_factor(self, X: Any, error: float, max_rank: int) -> np.ndarray | None:
+        """Return F of shape (n, r), r <= max_rank, with no entry of F F' - compute(X, X) above ``error``, or None."""
         return None
 
     @property
@@ -267,6 +272,18 @@ class Gaussian(ElementwiseKernel):
 
     def diagonal(self, X: Any) -> np.ndarray:
         return np.ones(X.shape[0])
+
+    def low_rank_factor(self, X: Any, error: float, max_rank: int) -> np.ndarray | None:
+        """Return a factor of a single column: its rank is about the range of the values over the width."""
+        if X.shape[1] != 1:
+            return None
+        values, place = np.unique(dense(X)[:, 0].astype(np.float64), return_inverse=True)
+
+        def column(i: int) -> np.ndarray:
+            return np.exp((-0.5 / self.width**2) * (values - values[i]) ** 2)
+
+        factor = pivoted_factor(column, np.ones(values.size), error, max_rank)
+        return None if factor is None else factor[place.ravel()]
 
 
 class Dirichlet(ElementwiseKernel):

@@ -13,7 +13,7 @@ from manykernels.compute.threads import parallel
 from manykernels.kernels.groups import BoundKernel
 from manykernels.kernels.learned import LearnedKernel
 from manykernels.kernels.normalize import Normalization
-from manykernels.kernels.storage import BLOCK_ENTRIES, Storage, held_here
+from manykernels.kernels.storage import BLOCK_ENTRIES, FACTOR_ROWS, FactorStorage, Storage, held_here
 
 # What a finite set of kernels can do; an optimizer that needs more is refused before any work.
 CAPABILITIES = frozenset(
@@ -176,7 +176,9 @@ class BoundBank:
                 add(*block, segment)
             write_rows(segment, *block, K)
 
-        parallel(block_sum, balanced_blocks(self.n_samples, BLOCK_ENTRIES))
+        wide = any(isinstance(storage, FactorStorage) and storage.is_wide for storage in self.storages)
+        entries = max(BLOCK_ENTRIES, FACTOR_ROWS * self.n_samples) if wide else BLOCK_ENTRIES
+        parallel(block_sum, balanced_blocks(self.n_samples, entries))
         parallel(lambda rows: mirror_rows(K, *rows), _tiles(self.n_samples))
         return K
 

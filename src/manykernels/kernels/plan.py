@@ -15,6 +15,8 @@ from manykernels.kernels.storage import FactorStorage, PackedStorage, Recomputed
 STORAGES = ("auto", "packed", "factors", "recomputed")
 # Up to this rank, a matrix product with the factors costs no more than reading the packed triangle.
 _SMALL_RANK = 8
+# Kernels in float32 are rounded by this much, beside a diagonal of 1; approximate factors may be as wrong, not more.
+_ROUNDING = 2.0**-25
 
 
 def plan_storages(
@@ -30,47 +32,64 @@ def plan_storages(
 ) -> list[Storage]:
     """Choose a storage for each kernel: factors of small rank, then triangles while they fit, then none.
 
-    Where not all triangles fit, room is left for ``reserve`` of them: a solver holds those it works on.
+    Where not all triangles fit, Gaussian kernels of a single column become factors of a moderate rank, exact to the
+    rounding of float32, and room is left for ``reserve`` triangles: a solver holds those it works on.
     """
     if storage not in STORAGES:
         raise ValueError(f"storage must be one of {STORAGES}, got {storage!r}.")
-    rest = np.arange(len(bound))
-    storages: list[Storage] = []
+    plan = _Plan(bound, X, normalization, sample_weight, budget, dtype)
+    n, asked = X.shape[0], storage == "factors"
     if storage in ("auto", "factors"):
-        limit = X.shape[0] // 4 if storage == "factors" else min(_SMALL_RANK, X.shape[0] // 4)
-        factors = _factors(bound, X, normalization, sample_weight, limit, budget)
-        if factors is not None:
-            rest = np.setdiff1d(rest, factors.indices)
-            budget -= factors.columns.nbytes
-            storages.append(factors)
-    each = np.dtype(dtype).itemsize * triangle_size(X.shape[0])
-    fit = max(budget, 0) // each
-    fit = fit if fit >= rest.size else max(fit - reserve, 0)
-    n_held = {"auto": fit, "packed": rest.size, "factors": rest.size}.get(storage, 0)
-    for indices, is_held in ((rest[:n_held], True), (rest[n_held:], False)):
-        if indices.size:
-            source = RecomputedStorage(bound, indices, X, normalization, dtype)
-            storages.append(PackedStorage.fill(source) if is_held else source)
-    return storages
+        plan.take_factors(n // 4 if asked else min(_SMALL_RANK, n // 4), exact=True)
+    if dtype == np.float32 and (asked or (storage == "auto" and not plan.rest_fits())):
+        plan.take_factors(n // 4 if asked else n // 8, exact=False)
+    fit = plan.rest.size if plan.rest_fits() else max(max(plan.budget, 0) // plan.triangle - reserve, 0)
+    plan.take_triangles({"auto": fit, "packed": plan.rest.size, "factors": plan.rest.size}.get(storage, 0))
+    return plan.storages
 
 
-def _factors(
-    bound: Sequence[BoundKernel],
-    X: Any,
-    normalization: Normalization,
-    sample_weight: np.ndarray,
-    max_rank: int,
-    budget: int,
-) -> FactorStorage | None:
-    """Return the kernels that have a factor of at most ``max_rank`` columns, while they fit."""
-    found = {}
-    for group in make_groups(bound):
-        view = group.view(X)
-        # A factor has at least as many columns as the kernel sees: do not even ask for a large one.
-        for g, k in enumerate(group.indices if view.shape[1] <= max_rank else ()):
-            factor = group.kernels[g].factor(view)
-            if factor is not None and factor.shape[1] <= max_rank and factor.nbytes <= budget:
-                found[int(k)] = normalization.apply_factor(k, factor, sample_weight)
-                budget -= factor.nbytes
-    chosen = sorted(found)
-    return FactorStorage(np.array(chosen), [found[k] for k in chosen]) if chosen else None
+class _Plan:
+    """What has been decided, the kernels that are left, and the bytes that are left for them."""
+
+    def __init__(
+        self,
+        bound: Sequence[BoundKernel],
+        X: Any,
+        normalization: Normalization,
+        sample_weight: np.ndarray,
+        budget: int,
+        dtype: type,
+    ) -> None:
+        self.bound, self.X, self.normalization, self.sample_weight = bound, X, normalization, sample_weight
+        self.budget, self.dtype = budget, dtype
+        self.triangle = np.dtype(dtype).itemsize * triangle_size(X.shape[0])
+        self.rest = np.arange(len(bound))
+        self.storages: list[Storage] = []
+
+    def rest_fits(self) -> bool:
+        """Return whether the triangles of all kernels that are left fit."""
+        return self.rest.size * self.triangle <= max(self.budget, 0)
+
+    def take_factors(self, max_rank: int, exact: bool) -> None:
+        """Hold the kernels that have a factor of at most ``max_rank`` columns as such, while they fit."""
+        found = {}
+        for group in make_groups(self.bound, self.rest):
+            view = group.view(self.X)
+            # A factor has at least as many columns as the kernel sees: do not even ask for a large one.
+            for g, k in enumerate(group.indices if view.shape[1] <= max_rank else ()):
+                kernel = group.kernels[g]
+                factor = kernel.factor(view) if exact else kernel.low_rank_factor(view, _ROUNDING, max_rank)
+                if factor is not None and factor.shape[1] <= max_rank and factor.nbytes <= self.budget:
+                    found[int(k)] = self.normalization.apply_factor(k, factor, self.sample_weight)
+                    self.budget -= factor.nbytes
+        if found:
+            chosen = np.array(sorted(found))
+            self.storages.append(FactorStorage(chosen, [found[k] for k in chosen]))
+            self.rest = np.setdiff1d(self.rest, chosen)
+
+    def take_triangles(self, n_held: int) -> None:
+        """Hold the triangles of the first kernels that are left, and compute the others anew in each pass."""
+        for indices, is_held in ((self.rest[:n_held], True), (self.rest[n_held:], False)):
+            if indices.size:
+                source = RecomputedStorage(self.bound, indices, self.X, self.normalization, self.dtype)
+                self.storages.append(PackedStorage.fill(source) if is_held else source)

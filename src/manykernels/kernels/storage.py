@@ -36,6 +36,7 @@ from manykernels.kernels.groups import BoundKernel, make_groups
 from manykernels.kernels.normalize import Normalization
 
 _SMALL_PASS = 1 << 13  # with fewer kernels times samples, one thread is done before others wake up
+FACTOR_ROWS = 64  # rows at a time for products with wide factors: fewer would read the factors too often
 BLOCK_ENTRIES = 1 << 16  # a block of rows in float64 is then half a megabyte: it stays in the cache
 
 
@@ -157,6 +158,11 @@ class FactorStorage:
         self.owner = np.repeat(np.arange(indices.size), [f.shape[1] for f in factors])
         self.first = np.searchsorted(self.owner, np.arange(indices.size))
 
+    @property
+    def is_wide(self) -> bool:
+        """Whether a product of the factors is a matter of arithmetic, not of reading them."""
+        return self.columns.shape[1] > FACTOR_ROWS
+
     def describe(self) -> str:
         return f"{self.indices.size} as factors ({human_bytes(self.columns.nbytes)})"
 
@@ -174,10 +180,10 @@ class FactorStorage:
         by_column = weights[self.owner]
         used = by_column != 0
         right = self.columns if used.all() else self.columns[:, used]
-        left = right * by_column[used]
+        own = by_column[used]
 
         def add(start: int, stop: int, segment: np.ndarray) -> None:
-            add_block(left[start:stop] @ right[start:].T, segment)
+            add_block((right[start:stop] * own) @ right[start:].T, segment)
 
         return add
 
@@ -185,16 +191,18 @@ class FactorStorage:
         return np.add.reduceat((beta @ self.columns) ** 2, self.first, axis=1)[:, local]
 
     def inner_products(self, M: np.ndarray, local: np.ndarray) -> np.ndarray:
-        return np.add.reduceat(np.sum((M @ self.columns) * self.columns, axis=0), self.first)[local]
+        return np.array([np.sum((M @ factor) * factor) for factor in map(self._factor, local)])
 
     def matvecs(self, beta: np.ndarray, local: np.ndarray, on_support: bool) -> np.ndarray:
-        every = np.add.reduceat(self.columns * (beta @ self.columns), self.first, axis=1).T[local]
-        return every * (beta != 0) if on_support else every
+        products = np.array([factor @ (beta @ factor) for factor in map(self._factor, local)])
+        products = products.reshape(local.size, beta.size)
+        return products * (beta != 0) if on_support else products
 
     def rows(self, rows: np.ndarray, local: np.ndarray) -> np.ndarray:
         return np.array([self._factor(k)[rows] @ self._factor(k).T for k in local]).reshape(local.size, rows.size, -1)
 
     def _factor(self, k: int) -> np.ndarray:
+        """Return the factor of a kernel, a view."""
         last = self.first[k + 1] if k + 1 < self.first.size else self.owner.size
         return self.columns[:, self.first[k] : last]
 
