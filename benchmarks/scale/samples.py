@@ -1,4 +1,4 @@
-"""How time and memory grow with the number of samples: n = 200 to 5,000 (or as given) at m = 50 and 500 kernels.
+"""How time and memory grow with the number of samples: n = 200 to 20,000 (or as given) at m = 50 and 500 kernels.
 
     python -m benchmarks.scale.samples [n ...]
 
@@ -16,7 +16,7 @@ import time
 
 import numpy as np
 
-SIZES = (200, 500, 1000, 2000, 5000)
+SIZES = (200, 500, 1000, 2000, 5000, 20_000)
 
 
 def child(n: int, m: int, p: float) -> None:

@@ -54,6 +54,15 @@ class TestFit:
         assert list(predicted.columns) == ["prediction"]
         assert np.corrcoef(predicted["prediction"], people["score"])[0, 1] > 0.8
 
+    @pytest.mark.parametrize(
+        "task", [FIT, ("fit", "scores.csv", "--target", "score", "--regression")], ids=["classes", "numbers"]
+    )
+    def test_tune(self, run, task):
+        printed = run(*task, "--tune")
+        assert re.search(r"C = \S+ and norm = [12] are best in cross-validation: 0\.\d+ on average", printed.out)
+        assert re.search(r"converged +yes", printed.out)
+        assert not run("predict", task[1].replace(".csv", ".mkl"), task[1]).err
+
     def test_without_a_held_out_part(self, run):
         printed = run(*FIT, "--test-size", 0, "--model", "whole.mkl")
         assert "120 rows to learn from, 0 held out" in printed.out

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from manykernels import MKLClassifier, MKLRegressor
+from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV
 from manykernels.cli.arguments import count, norm, positive, seed, share
 from manykernels.cli.bank import make_kernels
 from manykernels.cli.encoder import TableEncoder
-from manykernels.cli.progress import learning_bar
+from manykernels.cli.progress import learning_bar, path_bar
 from manykernels.cli.scores import accuracy_row, constant_row, r2_row
 from manykernels.cli.show import report_console, say, show_model, show_notes, side_console
 from manykernels.cli.tables import read_table, table_stem
@@ -57,6 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     losses = f"{', '.join(LOSSES[False])}; with --regression {', '.join(LOSSES[True])}"
     parser.add_argument("--loss", metavar="L", help=f"how errors count: {losses} (default: the first)")
+    parser.add_argument(
+        "--tune", action="store_true", help="choose C and the norm by cross-validation, instead of --C and --norm"
+    )
     for flag, kind, default, placeholder, words in NUMBERS:
         text = f"{words} (default {default:g})"
         parser.add_argument(flag, type=kind, default=default, metavar=placeholder, help=text)
@@ -80,8 +83,11 @@ def run(arguments: argparse.Namespace) -> None:
     show_notes(side, [*encoder.notes, *([shortened] if shortened else [])])
 
     start = time.perf_counter()
-    with learning_bar(side, "Learning"):
+    with path_bar(side, "Choosing C and the norm") if arguments.tune else learning_bar(side, "Learning"):
         estimator.set_params(kernels=kernels).fit(X_train, target[train])
+    if arguments.tune:
+        words = f"C = {estimator.C_:g} and norm = {estimator.norm_:g} are best in cross-validation"
+        say(console, f"{words}: {estimator.best_score_:.3f} on average.")
     show_model(console, estimator, time.perf_counter() - start)
     _show_scores(console, estimator, X_test, target[test], target[train])
 
@@ -108,15 +114,11 @@ def _estimator(arguments: argparse.Namespace) -> Any:
     if loss not in losses:
         task = "with --regression" if arguments.regression else "for classes"
         raise ValueError(f"--loss must be one of {', '.join(losses)} {task}; got {loss!r}.")
+    shared = {"loss": loss, "tol": arguments.tol, "max_iter": arguments.max_iter, "random_state": arguments.seed}
+    if arguments.tune:
+        return (MKLRegressorCV if arguments.regression else MKLClassifierCV)(**shared)
     kind = MKLRegressor if arguments.regression else MKLClassifier
-    return kind(
-        norm=arguments.norm,
-        C=arguments.C,
-        loss=loss,
-        tol=arguments.tol,
-        max_iter=arguments.max_iter,
-        random_state=arguments.seed,
-    )
+    return kind(norm=arguments.norm, C=arguments.C, **shared)
 
 
 def _show_scores(console: Console, estimator: Any, X_test: np.ndarray, truth: np.ndarray, trained: np.ndarray) -> None:

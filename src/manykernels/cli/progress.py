@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from manykernels.core.progress import listen
+from manykernels.core.progress import follow, listen
 
 
 @contextmanager
@@ -29,6 +29,15 @@ def learning_bar(console: Console, title: str) -> Iterator[None]:
     with _notes_of_warnings(console), _interruptible(), _progress(console) as progress:
         task = progress.add_task(title, total=1.0, state="")
         with listen(GapMeter(progress, task)):
+            yield
+
+
+@contextmanager
+def path_bar(console: Console, title: str) -> Iterator[None]:
+    """Show a progress bar over the points of the path or the cross-validation inside the block."""
+    with _notes_of_warnings(console), _progress(console) as progress:
+        task = progress.add_task(title, total=None, state="")
+        with follow(lambda done, total, what: progress.update(task, completed=done, total=total, state=what)):
             yield
 
 

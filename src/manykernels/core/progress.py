@@ -1,4 +1,4 @@
-"""Who wants to see each step of a fit: listeners of the current context."""
+"""Who wants to see each step of a fit, or each point of a path of fits: listeners of the current context."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from manykernels.core.results import Step
 
 _listeners: ContextVar[tuple[Callable[[Step], None], ...]] = ContextVar("listeners", default=())
+_followers: ContextVar[tuple[Callable[[int, int, str], None], ...]] = ContextVar("followers", default=())
 
 
 @contextmanager
@@ -56,3 +57,31 @@ def emit(step: Step) -> None:
 def is_listened_to() -> bool:
     """Return whether someone watches the fit."""
     return bool(_listeners.get())
+
+
+@contextmanager
+def follow(callback: Callable[[int, int, str], None]) -> Iterator[None]:
+    """Call ``callback(done, total, what)`` at each point of the paths and cross-validations inside the block.
+
+    Examples
+    --------
+    >>> from manykernels import mkl_path
+    >>> from manykernels.core.progress import follow
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> with follow(lambda done, total, what: print(f"{done} of {total}: {what}")):
+    ...     path = mkl_path("standard", X[:100], y[:100], Cs=[1.0, 10.0])
+    1 of 2: C=1, norm=1
+    2 of 2: C=10, norm=1
+    """
+    token = _followers.set((*_followers.get(), callback))
+    try:
+        yield
+    finally:
+        _followers.reset(token)
+
+
+def reached(done: int, total: int, what: str) -> None:
+    """Tell those who follow that a point is reached."""
+    for callback in _followers.get():
+        callback(done, total, what)

@@ -53,10 +53,10 @@ class Workbench:
     weights: list[np.ndarray] | None = None
 
     def starts(self, problems: list[Problem]) -> list[np.ndarray | None]:
-        """Return where each problem starts: at the last weights, none of them 0, if there are any."""
+        """Return where each problem starts: at the last weights, if there are any."""
         if self.weights is None or len(self.weights) != len(problems):
             return [None] * len(problems)
-        return [p.norm.scaled(np.maximum(w, 1e-6 * w.max())) for p, w in zip(problems, self.weights, strict=True)]
+        return [p.norm.scaled(w) for p, w in zip(problems, self.weights, strict=True)]
 
 
 class BaseMKL(BaseEstimator):

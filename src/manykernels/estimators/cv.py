@@ -12,6 +12,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from manykernels.core.progress import reached
 from manykernels.estimators.base import BaseMKL
 from manykernels.estimators.classifier import MKLClassifier
 from manykernels.estimators.path import DEFAULT_CS, walk
@@ -28,7 +29,8 @@ class _Chooser(BaseMKL):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> _Chooser:
         """Choose C and the norm by cross-validation, then fit on all samples.
 
-        In each fold the kernels are computed once for the whole path of C and norms, with warm starts.
+        In each fold the kernels are computed once for the whole path of C and norms; each point of the path starts from
+        the weights that the fold before found for it.
 
         Parameters
         ----------
@@ -70,15 +72,20 @@ class _Chooser(BaseMKL):
         """Return the scores, shape (n_norms, n_Cs, n_folds)."""
         folds = check_cv(self.cv, y, classifier=is_classifier(self))
         scorer = check_scoring(single, scoring=self.scoring)
-        scores = []
+        scores: list[list[float]] = []
+        trail: dict = {}
         if self.scoring is None and isinstance(single, MKLClassifier):
             single = MKLClassifier(**{**single.get_params(deep=False), "probability": False})  # accuracy needs none
-        for train, test in folds.split(X, y):
+        splits = list(folds.split(X, y))
+        total = len(splits) * len(self.norms) * len(self.Cs)
+        for train, test in splits:
             own = None if weight is None else weight[train]
             left_out = {} if weight is None else {"sample_weight": weight[test]}
             X_test, y_test = _safe_indexing(X, test), y[test]
-            path = walk(single, _safe_indexing(X, train), y[train], own, self.Cs, self.norms)
-            scores.append([scorer(point.model, X_test, y_test, **left_out) for point in path])
+            scores.append([])
+            for point in walk(single, _safe_indexing(X, train), y[train], own, self.Cs, self.norms, trail):
+                scores[-1].append(scorer(point.model, X_test, y_test, **left_out))
+                reached(sum(map(len, scores)), total, f"fold {len(scores)}, {point.title}")
         return np.array(scores).T.reshape(len(self.norms), len(self.Cs), -1)
 
 

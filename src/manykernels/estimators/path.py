@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from manykernels.core.progress import reached
 from manykernels.estimators.base import BaseMKL, Workbench
 from manykernels.estimators.classifier import MKLClassifier
 from manykernels.estimators.regressor import MKLRegressor
@@ -22,6 +23,12 @@ class PathPoint:
     C: float
     norm: Any
     model: Any
+
+    @property
+    def title(self) -> str:
+        """The point in words."""
+        number = isinstance(self.norm, (int, float, np.number))
+        return f"C={self.C:g}, norm={self.norm:g}" if number else f"C={self.C:g}, {self.norm!r}"
 
 
 def mkl_path(
@@ -73,19 +80,35 @@ def mkl_path(
         if name in parameters:
             raise ValueError(f"{name} is what the path walks along: pass {plural} instead.")
     kind = MKLRegressor if regression else MKLClassifier
-    return list(walk(kind(kernels, **parameters), X, y, sample_weight, Cs, norms))
+    path = []
+    for point in walk(kind(kernels, **parameters), X, y, sample_weight, Cs, norms):
+        path.append(point)
+        reached(len(path), len(Cs) * len(norms), point.title)
+    return path
 
 
 def walk(
-    estimator: BaseMKL, X: Any, y: Any, sample_weight: Any, Cs: Sequence[float], norms: Sequence[Any]
+    estimator: BaseMKL,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    Cs: Sequence[float],
+    norms: Sequence[Any],
+    trail: dict | None = None,
 ) -> Iterator[PathPoint]:
-    """Yield the points of the path, fitted one after the other on one workbench."""
+    """Yield the points of the path, fitted one after the other on one workbench.
+
+    ``trail`` remembers the weights at each point. Walked again on other samples of the same data, the path starts from
+    them: they are nearer than the weights of the point before.
+    """
     if np.ndim(Cs) != 1 or len(Cs) == 0 or not isinstance(norms, (Sequence, np.ndarray)) or len(norms) == 0:
         raise ValueError(f"Cs and norms must be lists of at least one value each, got {Cs!r} and {norms!r}.")
-    workbench = Workbench()
-    for norm in norms:
+    workbench, trail = Workbench(), {} if trail is None else trail
+    for place, norm in enumerate(norms):
         for C in np.sort(np.asarray(Cs, dtype=float)).tolist():
             model = type(estimator)(**{**estimator.get_params(deep=False), "C": C, "norm": norm})
             model._check_parameters()
+            workbench.weights = trail.get((place, C), workbench.weights)
             model._fit(X, y, sample_weight, workbench)
+            trail[place, C] = workbench.weights
             yield PathPoint(C, norm, model)

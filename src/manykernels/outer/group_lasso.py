@@ -26,6 +26,7 @@ from manykernels.problem import Problem
 
 NEEDS = frozenset({"combine", "quad_forms"})
 _FIRST_GAP = 0.1
+_LEAST_START = 1e-6
 
 
 def group_lasso(
@@ -41,7 +42,8 @@ def group_lasso(
     max_iter : int
         Most iterations; each makes one combining pass, one inner solve and one pass of quadratic forms.
     start : ndarray of shape (n_kernels,), optional
-        Weights to start from; a zero stays zero. Default: equal weights.
+        Weights to start from, not all 0; those that are 0 are raised a little, since multiplied they would stay 0.
+        Default: equal weights.
 
     Returns
     -------
@@ -69,7 +71,7 @@ def group_lasso(
 def _run(problem: Problem, tol: float, max_iter: int, start: np.ndarray | None) -> Result:
     recorder = Recorder(problem, tol)
     K = np.empty((problem.bank.n_samples, problem.bank.n_samples))
-    weights = problem.norm.initial_weights(problem.bank.n_kernels) if start is None else start
+    weights = problem.norm.initial_weights(problem.bank.n_kernels) if start is None else _positive(problem, start)
     machine, gap = None, _FIRST_GAP
     with recorder.interruptible():
         for _ in range(max_iter):
@@ -83,6 +85,10 @@ def _run(problem: Problem, tol: float, max_iter: int, start: np.ndarray | None) 
                 break
             weights = problem.norm.weights(weights * np.sqrt(quad_forms))
     return recorder.result(K)
+
+
+def _positive(problem: Problem, weights: np.ndarray) -> np.ndarray:
+    return problem.norm.scaled(np.maximum(weights, _LEAST_START * weights.max()))
 
 
 def _evaluate(

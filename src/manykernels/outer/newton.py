@@ -235,11 +235,8 @@ class _Run:
         return accepted and certificate.within(self.tol)
 
     def _fall_back(self) -> None:
-        """Go on by the closed-form alternation from the best weights, none of them 0."""
-        assert self.recorder.weights is not None
-        floor = 1e-6 * self.recorder.weights.max()
-        start = self.problem.norm.scaled(np.maximum(self.recorder.weights, floor))
-        result = group_lasso(self.problem, tol=self.tol, max_iter=200, start=start)
+        """Go on by the closed-form alternation from the best weights."""
+        result = group_lasso(self.problem, tol=self.tol, max_iter=200, start=self.recorder.weights)
         self.recorder.append(result)
         if abs(result.certificate.gap) < self.recorder.gap:
             self.recorder.keep(result.weights, result.machine, result.certificate)
