@@ -14,10 +14,12 @@ are one problem: the losses add up, a_k^2 and q_k are summed over the tasks.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 
 from manykernels.core.results import Certificate, Machine
 from manykernels.inner import newton, ridge, smo, svm, svr
@@ -43,18 +45,29 @@ class FiniteBank(Protocol):
     ) -> np.ndarray: ...
     def largest_diagonals(self, subset: np.ndarray) -> np.ndarray: ...
     def peaks(self, values: np.ndarray) -> np.ndarray: ...
+    def derivative_forms(self, weights: np.ndarray, beta: np.ndarray) -> np.ndarray: ...
     def subset(self, indices: np.ndarray) -> FiniteBank: ...
     def tail(self, size: int) -> FiniteBank: ...
 
 
 class Norm(Protocol):
-    """A norm on the component norms, with its dual and the weights that attain it."""
+    """A norm on the component norms, or a penalty of the weights, with its dual.
+
+    ``weights(norms)``, the weights in closed form, is offered by some; the alternation needs it.
+    """
 
     @property
     def selects(self) -> bool: ...
-    def value(self, norms: np.ndarray) -> float: ...
-    def dual_square(self, quad_forms: np.ndarray) -> float: ...
-    def weights(self, norms: np.ndarray) -> np.ndarray: ...
+    @property
+    def has_dual(self) -> bool: ...
+    @property
+    def bounds_dual(self) -> bool: ...
+    def regularizer(self, weights: np.ndarray, quad_forms: np.ndarray) -> float: ...
+    def dual_regularizer(self, quad_forms: np.ndarray) -> float: ...
+    def penalty(self, weights: np.ndarray) -> float: ...
+    def penalty_gradient(self, weights: np.ndarray) -> np.ndarray: ...
+    def project(self, weights: np.ndarray) -> np.ndarray: ...
+    def prox(self, values: np.ndarray, length: float) -> np.ndarray | None: ...
     def initial_weights(self, n_kernels: int) -> np.ndarray: ...
     def scaled(self, weights: np.ndarray) -> np.ndarray: ...
 
@@ -155,12 +168,27 @@ class Problem:
         return self.bank.quad_forms(machine.beta, subset).sum(axis=0)
 
     def certificate(self, weights: np.ndarray, machine: Machine, quad_forms: np.ndarray) -> Certificate:
-        """Return the primal and the dual value at the machine with these weights."""
-        regularizer = 0.5 * self.norm.value(weights * np.sqrt(quad_forms)) ** 2
+        """Return the primal and the dual value at the machine with these weights; the dual is NaN if unknown."""
         return Certificate(
-            primal=regularizer + self._losses(machine),
-            dual=-self._conjugates(machine) - 0.5 * self.norm.dual_square(quad_forms),
+            primal=self.norm.regularizer(weights, quad_forms) + self._losses(machine),
+            dual=self._dual_value(machine, quad_forms) if self.norm.has_dual else np.nan,
         )
+
+    def _dual_value(self, machine: Machine, quad_forms: np.ndarray) -> float:
+        """Return the dual value at beta or, where the conjugate could be huge, at the best point between 0 and beta.
+
+        The domain of the dual holds 0, so those points are feasible, too.
+        """
+        if not self.norm.bounds_dual:
+            return -self._conjugates(machine.beta) - self.norm.dual_regularizer(quad_forms)
+
+        def loss_at(part: float) -> float:
+            value = self._conjugates(part * machine.beta) + self.norm.dual_regularizer(part**2 * quad_forms)
+            return value if np.isfinite(value) else np.finfo(float).max
+
+        end = 1.0 if loss_at(1.0) < np.finfo(float).max else _largest_finite(loss_at)
+        inside = minimize_scalar(loss_at, bounds=(0.0, end), method="bounded", options={"xatol": 1e-9 * end})
+        return -min(float(inside.fun), loss_at(end))
 
     def inner_gap(self, machine: Machine) -> float:
         """Return primal minus dual of the problem with the weights fixed: the inner solver's own error.
@@ -168,11 +196,15 @@ class Problem:
         Needs no pass over the kernels, since beta' K beta is beta' decision.
         """
         quadratic = float(np.sum(machine.beta * machine.decision))
-        return quadratic + self._losses(machine) + self._conjugates(machine)
+        return quadratic + self._losses(machine) + self._conjugates(machine.beta)
 
     def objective(self, machine: Machine) -> float:
         """Return the primal value of the problem with the weights fixed."""
         return 0.5 * float(np.sum(machine.beta * machine.decision)) + self._losses(machine)
+
+    def dual_objective(self, machine: Machine) -> float:
+        """Return the dual value of the problem with the weights fixed: it lies below the optimum of the machine."""
+        return -0.5 * float(np.sum(machine.beta * machine.decision)) - self._conjugates(machine.beta)
 
     def rounding(self, K: np.ndarray, machine: Machine) -> float:
         """Return about how far rounded kernel values move the primal value.
@@ -190,5 +222,14 @@ class Problem:
         predictions = machine.decision + machine.intercept[:, None]
         return float(np.sum(self.C * self.loss.value(self.y, predictions)))
 
-    def _conjugates(self, machine: Machine) -> float:
-        return float(np.sum(self.loss.conjugate(self.y, machine.beta, self.C)))
+    def _conjugates(self, beta: np.ndarray) -> float:
+        return float(np.sum(self.loss.conjugate(self.y, beta, self.C)))
+
+
+def _largest_finite(function: Callable[[float], float]) -> float:
+    """Return the largest number in [0, 1] at which the function is finite, to rounding."""
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if function(middle) < np.finfo(float).max else (low, middle)
+    return low

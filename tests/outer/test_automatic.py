@@ -27,7 +27,7 @@ class Sized:
 
     def __init__(self, p, n_samples, n_kernels):
         self.norm, self.y = LpNorm(p), np.empty((1, n_samples))
-        self.bank = type("Bank", (), {"n_kernels": n_kernels})
+        self.bank = type("Bank", (), {"n_kernels": n_kernels, "capabilities": {"quad_forms"}})
 
 
 @pytest.mark.parametrize(

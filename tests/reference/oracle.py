@@ -202,6 +202,26 @@ def solve_dual(grams, y, C, loss, p, fit_intercept=True, epsilon=0.1):
     return float(unit * value), beta.reshape(np.shape(y))
 
 
+def solve_penalized(grams, y, C, loss, p, strength, fit_intercept=True, epsilon=0.1):
+    """Optimal value with the weights penalized by strength/p sum d^p, from the dual.
+
+    The conjugate of the penalty at q/2 is strength/p* sum_k (q_k / (2 strength))^p*, for p = 1 the constraint
+    q_k <= 2 strength; with g_k >= ||L_k'beta|| = sqrt(q_k).
+    """
+    Y, costs = _tasks(y, C)
+    beta = cp.Variable(Y.shape)
+    g = cp.Variable(len(grams), nonneg=True)
+    unit = np.sqrt(2 * strength)
+    constraints = [_frobenius(beta @ _factor(K)) <= unit * g[k] for k, K in enumerate(grams)]
+    conj, domain = _conjugate_expression(loss, Y, beta, costs, epsilon)
+    constraints += domain + ([cp.sum(beta, axis=1) == 0] if fit_intercept else [])
+    if p == 1:
+        return float(_solve(cp.Problem(cp.Maximize(-conj), [*constraints, g <= 1])))
+    dual = p / (p - 1)
+    penalty = strength / dual * cp.sum(cp.power(g, 2 * dual))
+    return float(_solve(cp.Problem(cp.Maximize(-conj - penalty), constraints)))
+
+
 def solve_primal(grams, y, C, loss, p, fit_intercept=True, epsilon=0.1):
     """Optimal value of the primal, over the component functions."""
     return primal_solution(grams, y, C, loss, p, fit_intercept, epsilon)[0]

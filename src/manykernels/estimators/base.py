@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
@@ -28,9 +28,11 @@ from manykernels.kernels.ladder import LadderBank
 from manykernels.losses import Loss, SmoothLoss
 from manykernels.norms import LpNorm
 from manykernels.outer.automatic import automatic, may_take_newton, selects_few
+from manykernels.outer.baselines.pgd import pgd
 from manykernels.outer.group_lasso import group_lasso
 from manykernels.outer.multilevel import multilevel_newton
 from manykernels.outer.newton import newton
+from manykernels.outer.spg import spg
 from manykernels.problem import Norm, Problem
 
 # Rounded kernel values may move the objective by this part of tol; a tighter tol starts in double precision.
@@ -38,11 +40,18 @@ _ROUNDING_SHARE = 0.1
 _DOUBLE_BELOW = 1e-5
 # Part of the memory budget that blocks in flight and the allocator take.
 _HEADROOM = 0.15
-_NORM_PARTS = ("value", "dual_square", "weights", "initial_weights", "scaled", "selects")
+_NORM_PARTS = ("regularizer", "dual_regularizer", "penalty", "penalty_gradient", "project", "initial_weights", "scaled")
 # Kernels that the second-order method holds beside a bank that does not fit.
 _WORKING_SET = 60
 Bank = BoundBank | LadderBank | CompositeBank
-SOLVERS = {"auto": automatic, "newton": newton, "reduced_newton": multilevel_newton, "group_lasso": group_lasso}
+SOLVERS: dict[str, Callable[..., Result]] = {
+    "auto": automatic,
+    "newton": newton,
+    "reduced_newton": multilevel_newton,
+    "group_lasso": group_lasso,
+    "spg": spg,
+    "pgd": pgd,
+}
 
 
 @dataclass
@@ -233,7 +242,7 @@ class BaseMKL(BaseEstimator):
         self.n_inner_solves_ = sum(result.n_inner_solves for result in results)
         self.trace_ = [step for result in results for step in result.trace]
         importances = bank.importances(weights.mean(axis=0), self.n_features_in_)
-        self.feature_importances_ = importances / importances.sum()
+        self.feature_importances_ = importances / (importances.sum() or 1.0)
         self.extra_: dict = {}
 
     def _warn_if_not_converged(self) -> None:

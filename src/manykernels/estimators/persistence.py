@@ -33,7 +33,7 @@ from manykernels.kernels import Dirichlet, Gaussian, Kernel, Linear, Polynomial,
 from manykernels.kernels.groups import BoundKernel
 from manykernels.kernels.learned import LearnedKernel
 from manykernels.kernels.precomputed import PrecomputedColumns
-from manykernels.norms import LpNorm
+from manykernels.norms import LpNorm, LpPenalty, Penalty
 
 FORMAT, VERSION = "manykernels-model", 1
 _ESTIMATORS: dict[str, type[BaseMKL]] = {"MKLClassifier": MKLClassifier, "MKLRegressor": MKLRegressor}
@@ -215,6 +215,10 @@ def _encode_parameter(name: str, value: Any) -> Any:
         return None  # the active kernels stand with the predictors
     if isinstance(value, LpNorm):
         return {"LpNorm": _encode_parameter("p", value.p)}
+    if isinstance(value, LpPenalty):
+        return {"LpPenalty": [value.p, value.strength]}
+    if isinstance(value, Penalty):
+        return repr(value)  # predictions do not need it
     if name == "class_weight" and isinstance(value, dict):
         return {"class_weight": [[_plain(k), _plain(v)] for k, v in value.items()]}
     value = _plain(value)
@@ -230,6 +234,8 @@ def _decode_parameter(value: Any) -> Any:
         return value
     if "LpNorm" in value:
         return LpNorm(_decode_parameter(value["LpNorm"]))
+    if "LpPenalty" in value:
+        return LpPenalty(*value["LpPenalty"])
     if "class_weight" in value:
         return {k: v for k, v in value["class_weight"]}
     return float(value["float"])

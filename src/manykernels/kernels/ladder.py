@@ -303,6 +303,10 @@ class LadderBank:
         values = self._interpolate(self._nodes.inner_products(M)) * self.scale
         return values if subset is None else values[subset]
 
+    def derivative_forms(self, weights: np.ndarray, beta: np.ndarray) -> np.ndarray:
+        """Return beta' (dK/dd_k) beta: of a sum the quadratic forms, whatever the weights."""
+        return self.quad_forms(beta)
+
     def matvecs(self, beta: np.ndarray, subset: np.ndarray | None = None, *, on_support: bool = False) -> np.ndarray:
         """Return K_k beta for the kernels of the subset (default: all), shape (len(subset), n)."""
         return self._few(subset, lambda bank: bank.matvecs(beta, on_support=on_support))

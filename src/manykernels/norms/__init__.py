@@ -1,5 +1,6 @@
-"""Norms on the vector of component norms a_k = ||f_k||; the norm decides how sparse the kernel weights are."""
+"""Norms on the component norms a_k = ||f_k||, and penalties of the weights: they decide how sparse weights are."""
 
 from manykernels.norms.lp import LpNorm
+from manykernels.norms.penalty import LpPenalty, Penalty
 
-__all__ = ["LpNorm"]
+__all__ = ["LpNorm", "LpPenalty", "Penalty"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from manykernels.norms.projections import onto_lp_ball
+
 
 class LpNorm:
     """Kernel weights with ``sum_k d_k^p <= 1``, ``d_k >= 0``.
@@ -64,6 +66,35 @@ class LpNorm:
             return self.initial_weights(norms.size)
         shape = (norms / largest) ** (2 / (1 + self.p))
         return shape / _power_norm(shape, self.p)
+
+    # -- what a problem asks of a norm ----------------------------------------------------------------------------
+
+    has_dual = True
+    bounds_dual = False
+
+    def regularizer(self, weights: np.ndarray, quad_forms: np.ndarray) -> float:
+        """Return 1/2 N(a)^2 of the predictor with these weights, a_k = d_k sqrt(q_k)."""
+        return 0.5 * self.value(weights * np.sqrt(quad_forms)) ** 2
+
+    def dual_regularizer(self, quad_forms: np.ndarray) -> float:
+        """Return 1/2 N*(sqrt(q))^2."""
+        return 0.5 * self.dual_square(quad_forms)
+
+    def penalty(self, weights: np.ndarray) -> float:
+        """Return 0: the weights are constrained, not penalized."""
+        return 0.0
+
+    def penalty_gradient(self, weights: np.ndarray) -> np.ndarray:
+        """Return zeros."""
+        return np.zeros_like(weights)
+
+    def project(self, weights: np.ndarray) -> np.ndarray:
+        """Return the nearest weights with d >= 0 and ||d||_p <= 1."""
+        return onto_lp_ball(weights, self.p)
+
+    def prox(self, values: np.ndarray, length: float) -> np.ndarray:
+        """Return the projection: a constraint has no size."""
+        return self.project(values)
 
     def initial_weights(self, n_kernels: int) -> np.ndarray:
         """Return equal weights with ||d||_p = 1."""

@@ -8,10 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from manykernels.core.results import Result, joined
-from manykernels.norms import LpNorm
+from manykernels.norms import LpNorm, LpPenalty
 from manykernels.outer.group_lasso import group_lasso
 from manykernels.outer.multilevel import multilevel_newton
 from manykernels.outer.newton import newton
+from manykernels.outer.spg import spg
 from manykernels.problem import Norm, Problem
 
 # Below this p the alternation needs many iterations, and above the second few (measured: benchmarks/speed/l1.py).
@@ -29,7 +30,7 @@ _LARGE, _SAMPLES_PER_KERNEL = 1000, 8
 
 def selects_few(norm: Norm) -> bool:
     """Return whether the methods that ``automatic`` takes for this norm work on a few kernels at a time."""
-    return isinstance(norm, LpNorm) and norm.p < _MANY_ITERATIONS
+    return isinstance(norm, (LpNorm, LpPenalty)) and norm.p < _MANY_ITERATIONS
 
 
 def may_take_newton(norm: Norm, n_samples: int) -> bool:
@@ -41,7 +42,8 @@ def automatic(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, star
     """Solve by the method that is fastest for the norm and the size; where it ends before its time, by the next.
 
     For p near 1 :func:`newton` for few samples and :func:`multilevel_newton` for many, otherwise
-    :func:`group_lasso`, unless samples are many and kernels few. Parameters and result are theirs.
+    :func:`group_lasso`, unless samples are many and kernels few; :func:`spg` for penalties without a closed form and
+    for kernels that are no sum. Parameters and result are theirs.
     """
     methods = list(_methods(problem))
     result: Result | None = None
@@ -60,8 +62,11 @@ def automatic(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, star
 
 def _methods(problem: Problem) -> Iterator[Callable[..., Result]]:
     """Return the methods to try, in order; each but the last has _PATIENCE rounds."""
+    if not hasattr(problem.norm, "weights") or "quad_forms" not in problem.bank.capabilities:
+        yield spg
+        return
     n_samples = problem.y.shape[1]
-    finite = isinstance(problem.norm, LpNorm) and np.isfinite(problem.norm.p)
+    finite = isinstance(problem.norm, (LpNorm, LpPenalty)) and np.isfinite(problem.norm.p)
     if finite and _steps_in_weights(problem):
         yield multilevel_newton
     elif selects_few(problem.norm):
@@ -75,10 +80,12 @@ def _methods(problem: Problem) -> Iterator[Callable[..., Result]]:
 def _steps_in_weights(problem: Problem) -> bool:
     """Return whether Newton steps in the weights alone are the fastest for this (finite) p and these sizes."""
     n_tasks, n = problem.y.shape
+    if not isinstance(problem.norm, LpNorm):
+        return False
     if selects_few(problem.norm):
         return n_tasks * n**3 >= _HEAVY
     few = problem.bank.n_kernels * _SAMPLES_PER_KERNEL <= n
-    return isinstance(problem.norm, LpNorm) and problem.norm.p < _FEW_ITERATIONS and n >= _LARGE and few
+    return problem.norm.p < _FEW_ITERATIONS and n >= _LARGE and few
 
 
 def _continued(first: Result, second: Result) -> Result:

@@ -16,6 +16,9 @@ them, with every product of a variable and its multiplier kept equal to a number
 predictor and corrector), takes one factorization for each iteration and reaches full accuracy in a dozen or two,
 whatever C and the kernels are. Duplicate kernels do no harm: the s_k keep the linear system regular.
 
+A penalty strength/p sum_k d_k^p in place of the constraint leaves the same conditions with tau = 2 strength and without
+the equation for the sum.
+
 A loss whose conjugate has a kink at 0 (epsilon-insensitive) is split: beta = x_1 - x_2 with both parts >= 0. In general
 beta = sum_j sign_j x_j. With D_j the second derivative of part j and its bounds, the parts share the field
 K_d dbeta + G' dd + db, so they are eliminated first and leave the diagonal matrix 1/E, E = sum_j 1/D_j:
@@ -95,10 +98,14 @@ class InteriorPoint:
     start : Machine
         Where to begin, pulled inside the bounds.
     weights : ndarray of shape (n_kernels,)
+    fixed_tau : float, optional
+        Twice the strength of a penalty of the weights; without it they are constrained.
     """
 
-    def __init__(self, problem: Problem, p: float, start: Machine, weights: np.ndarray) -> None:
-        self.problem, self.p = problem, p
+    def __init__(
+        self, problem: Problem, p: float, start: Machine, weights: np.ndarray, fixed_tau: float | None = None
+    ) -> None:
+        self.problem, self.p, self.fixed_tau = problem, p, fixed_tau
         parts = problem.loss.dual_parts(problem.y, problem.C)
         self.sign = np.array([sign for sign, _, _ in parts])[:, None, None]
         self.lower = np.array([np.broadcast_to(lower, problem.y.shape) for _, lower, _ in parts])
@@ -134,7 +141,7 @@ class InteriorPoint:
             s = mu / np.maximum((quad_forms / level) ** (1 / (self.p - 1)), mu / level)
         d = mu / s
         d[old], s[old] = point.d[kept[old]], point.s[kept[old]]
-        point.d, point.s = d / np.sum(d**self.p) ** (1 / self.p), s
+        point.d, point.s = self._scaled(d), s
         self.problem = problem
         self.products = self._products(point.x)
 
@@ -184,9 +191,9 @@ class InteriorPoint:
         products = self._products(x)
         quad_forms = np.einsum("tkn,tn->k", products, self.beta(x))
         level = float(quad_forms.max()) or 1.0
-        d = np.maximum(weights, 1e-3 * weights.size ** (-1 / self.p))
-        d = d / np.sum(d**self.p) ** (1 / self.p)
-        tau = 1.1 * level
+        unit = weights.max(initial=0.0) if self.fixed_tau else weights.size ** (-1 / self.p)
+        d = self._scaled(np.maximum(weights, 1e-3 * (unit or 1.0)))
+        tau = self.fixed_tau or 1.1 * level
         s = np.maximum(tau * d ** (self.p - 1) - quad_forms, 0.1 * level)
         slopes = self._slopes(x) + self.sign * (np.einsum("k,tkn->tn", d, products) + start.intercept[:, None])
         mu = float(np.mean(d * s))
@@ -194,6 +201,10 @@ class InteriorPoint:
         z_lower = self._first_multipliers(+slopes, x - self.lower, self.has_lower, mu / self.omega)
         z_upper = self._first_multipliers(-slopes, self.upper - x, self.has_upper, mu / self.omega)
         return Point(x, d, s, tau, start.intercept.copy(), z_lower, z_upper), products
+
+    def _scaled(self, d: np.ndarray) -> np.ndarray:
+        """Return the weights on the boundary of their constraint, if they have one."""
+        return d if self.fixed_tau else d / np.sum(d**self.p) ** (1 / self.p)
 
     def _relative_scale(self, mu: float, slopes: np.ndarray, x: np.ndarray) -> float:
         """Return the scale of the products d s beside those of the bounds, 1 unless they are worlds apart.
@@ -294,7 +305,7 @@ class _Newton:
         field = np.einsum("k,tkn->tn", point.d, G) + point.b[:, None]
         self.residual_x = method._slopes(point.x) + method.sign * field - point.z_lower + point.z_upper
         self.residual_s = point.tau * power - np.einsum("tkn,tn->k", G, beta) - point.s
-        self.residual_d = 1.0 - float(np.sum(point.d**p))
+        self.residual_d = 0.0 if method.fixed_tau else 1.0 - float(np.sum(point.d**p))
         self.residual_b = -beta.sum(axis=1)
         self.D = method._curvatures(point.x) + point.z_lower / self.above + point.z_upper / self.below
         self.E = np.sum(1.0 / self.D, axis=0)
@@ -303,6 +314,8 @@ class _Newton:
         diagonal = 1.0 / self.E + _RIDGE * float(np.mean(K.diagonal()))
         side = _KernelSide if point.d.size <= beta.size else _SampleSide
         self.system = side(K, diagonal, G, bend, power, p, method.problem.fit_intercept)
+        if method.fixed_tau:
+            self.system.fix_tau()
 
     def direction(self, mu: float, affine: Point | None) -> Point:
         """Return the Newton direction towards products equal to ``mu``, with Mehrotra's correction if given."""
@@ -374,6 +387,11 @@ class _KernelSide:
         if not np.all(np.isfinite(self.M)):
             raise LinAlgError("not finite")
 
+    def fix_tau(self) -> None:
+        """Put tau = 0 in the place of the last equation."""
+        self.M[-1] = 0.0
+        self.M[-1, -1] = 1.0
+
     def solve(self, r_beta: np.ndarray, r_s: np.ndarray, r_d: float, r_b: np.ndarray) -> _Answer:
         m, n_tasks = self.m, r_beta.shape[0]
         half = [solve_triangular(self.L[t], r_beta[t], lower=True, check_finite=False) for t in range(n_tasks)]
@@ -407,7 +425,7 @@ class _SampleSide:
     ) -> None:
         n_tasks, m, n = G.shape
         self.G = G.transpose(1, 0, 2).reshape(m, n_tasks * n)
-        self.bend, self.power, self.p = bend, power, p
+        self.bend, self.power, self.p, self.has_tau = bend, power, p, True
         scaled = self.G / np.sqrt(bend)[:, None]
         B = 2.0 * (scaled.T @ scaled)
         for t in range(n_tasks):
@@ -428,6 +446,10 @@ class _SampleSide:
         if not np.all(np.isfinite(self.M)):
             raise LinAlgError("not finite")
 
+    def fix_tau(self) -> None:
+        """Put tau = 0 in the place of the first equation."""
+        self.has_tau = False
+
     def solve(self, r_beta: np.ndarray, r_s: np.ndarray, r_d: float, r_b: np.ndarray) -> _Answer:
         n_tasks = r_beta.shape[0]
         known = r_beta.ravel() + self.G.T @ (r_s / self.bend)
@@ -435,7 +457,9 @@ class _SampleSide:
         right = np.empty(1 + self.tasks)
         right[0] = -0.5 * (r_d / self.p + float(np.sum(self.power * r_s / self.bend)))
         right[1:] = r_b[: self.tasks]
-        few = np.linalg.solve(self.M, right - self.half.T @ half)
+        first = 0 if self.has_tau else 1
+        few = np.zeros(1 + self.tasks)
+        few[first:] = np.linalg.solve(self.M[first:, first:], (right - self.half.T @ half)[first:])
         beta = solve_triangular(self.L, half - self.half @ few, lower=True, trans=1, check_finite=False)
         d = (2.0 * (self.G @ beta) - self.power * few[0] - r_s) / self.bend
         b = few[1:] if self.tasks else np.zeros(n_tasks)

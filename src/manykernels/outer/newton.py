@@ -1,11 +1,11 @@
 """Second-order MKL on a working set of kernels: few full passes, whatever the number of kernels.
 
-Solves the problem of :mod:`manykernels.problem` for LpNorm(p) with finite p. Most kernels matter little: for p = 1 all
-but a few have weight 0. So the method keeps a working set of kernels, solves the problem on it by the primal-dual
-interior point of :mod:`manykernels.outer.interior_point`, and makes one full pass of quadratic forms
+Solves the problem of :mod:`manykernels.problem` for LpNorm(p) with finite p and for LpPenalty(p). Most kernels matter
+little: for p = 1 all but a few have weight 0. So the method keeps a working set of kernels, solves the problem on it by
+the primal-dual interior point of :mod:`manykernels.outer.interior_point`, and makes one full pass of quadratic forms
 q_k = beta' K_k beta over all kernels. The pass certifies (the relative duality gap over all kernels is the stopping
-rule), and it shows which kernels are missing: with the multiplier tau of the norm, those with q_k > tau for p = 1, and
-for p > 1 those whose share (q_k / tau)^(p/(p-1)) of the dual norm is not negligible.
+rule), and it shows which kernels are missing: with the multiplier tau of the norm (2 strength for a penalty), those
+with q_k > tau for p = 1, and for p > 1 those whose share (q_k / tau)^(p/(p-1)) of the dual norm is not negligible.
 
 The first sets are guesses and the first solves rough; the interior point is not started anew when kernels join or
 leave, but goes on from where it stands. The optimal value on the working set falls with each kernel that violates its
@@ -25,7 +25,7 @@ import numpy as np
 
 from manykernels.compute.threads import blas_threads_for
 from manykernels.core.results import Certificate, Machine, Result
-from manykernels.norms import LpNorm
+from manykernels.norms import LpNorm, LpPenalty
 from manykernels.outer.group_lasso import group_lasso
 from manykernels.outer.interior_point import InteriorPoint, Solution
 from manykernels.outer.recorder import Recorder
@@ -51,7 +51,7 @@ def newton(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: 
     Parameters
     ----------
     problem : Problem
-        Its norm is an LpNorm with finite p.
+        Its norm is an LpNorm with finite p, or an LpPenalty.
     tol : float
         Relative duality gap to reach.
     max_iter : int
@@ -78,8 +78,8 @@ def newton(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: 
     >>> result.converged
     True
     """
-    if not isinstance(problem.norm, LpNorm) or np.isinf(problem.norm.p):
-        raise ValueError(f"solver='newton' needs LpNorm(p) with finite p, got {problem.norm!r}.")
+    if not isinstance(problem.norm, (LpNorm, LpPenalty)) or np.isinf(problem.norm.p):
+        raise ValueError(f"solver='newton' needs LpNorm(p) with finite p or LpPenalty(p), got {problem.norm!r}.")
     problem.require(NEEDS, "newton")
     with blas_threads_for(problem.bank.n_samples):
         run = _Run(problem, problem.norm.p, tol)
@@ -93,6 +93,7 @@ class _Run:
 
     def __init__(self, problem: Problem, p: float, tol: float) -> None:
         self.problem, self.p, self.tol = problem, p, tol
+        self.fixed_tau = 2.0 * problem.norm.strength if isinstance(problem.norm, LpPenalty) else None
         self.recorder = Recorder(problem, tol)
         self.candidates = np.arange(problem.bank.n_kernels)
         self.screen_below = _SCREEN_BELOW
@@ -102,13 +103,13 @@ class _Run:
     def solve(self, max_iter: int, start: np.ndarray | None) -> None:
         """Alternate solves on the working set with full passes, then finish."""
         machine, quad_forms = self._begin(start)
-        tau = self.problem.norm.dual_square(quad_forms)
+        tau = self._level(quad_forms)
         # With p = 1 equal weights may do, but few kernels are wanted, unless there is nothing to learn at all.
         if self.recorder.gap <= self.tol and not (self.problem.norm.selects and tau > 0.0):
             return
         chosen = self._important(quad_forms, 0.5 * tau if self.p == 1 else tau, _FIRST_SET)
-        weights = np.ones(chosen.size) if start is None else start[chosen]
-        method = InteriorPoint(self._restricted(chosen), self.p, machine, weights)
+        weights = self._first_weights(quad_forms)[chosen] if start is None else start[chosen]
+        method = InteriorPoint(self._restricted(chosen), self.p, machine, weights, self.fixed_tau)
         target = _FIRST_TARGET
         for _ in range(max_iter - 1):
             solution = method.run(max(target, _LAST_TARGET * self.tol))
@@ -134,6 +135,17 @@ class _Run:
         self.recorder.n_inner_solves += method.n_iter
         if self.recorder.gap > self.tol:
             self._fall_back()
+
+    def _level(self, quad_forms: np.ndarray) -> float:
+        """Return the size of the quadratic forms, to measure each one by: for p = 1 the largest."""
+        return LpNorm(self.p).dual_square(quad_forms)
+
+    def _first_weights(self, quad_forms: np.ndarray) -> np.ndarray:
+        """Return weights for the interior point to start from: equal ones or, with a penalty, of the right size."""
+        if not isinstance(self.problem.norm, LpPenalty):
+            return np.ones(quad_forms.size)
+        equal = self.problem.norm.initial_weights(quad_forms.size)
+        return self.problem.norm.weights(equal * np.sqrt(quad_forms))
 
     def _restricted(self, chosen: np.ndarray) -> Problem:
         return replace(self.problem, bank=self.problem.bank.subset(chosen))
@@ -161,7 +173,7 @@ class _Run:
         weights[chosen] = solution.weights
         certificate, quad_forms = self._examine(weights, solution.machine)
         self.recorder.record(weights, solution.machine, certificate)
-        if self.p == 1 and self.tol < certificate.gap < self.screen_below:
+        if self.p == 1 and self.fixed_tau is None and self.tol < certificate.gap < self.screen_below:
             self.screen_below = _SCREEN_AGAIN * certificate.gap
             self.proven_above = max(self.proven_above, certificate.dual)
             survive = surviving_kernels(
@@ -200,13 +212,19 @@ class _Run:
     def _next_set(self, chosen: np.ndarray, solution: Solution, quad_forms: np.ndarray) -> np.ndarray:
         """Add what violates its condition; for p = 1, let go of what has lost its weight."""
         own = quad_forms[np.searchsorted(self.candidates, chosen)]
-        # At the optimum tau is the largest form of the set; a rough solution's multiplier may be far below it.
-        tau = max(solution.tau, float(own.max())) if self.p == 1 else self.problem.norm.dual_square(quad_forms)
+        tau = self._level(quad_forms)
+        if self.p == 1:
+            # At the optimum tau is the largest form of the set; a rough solution's multiplier may be far below it.
+            tau = max(solution.tau, float(own.max())) if self.fixed_tau is None else self.fixed_tau
         new = np.setdiff1d(self._important(quad_forms, tau, _MOST_NEW), chosen)
         if self.p > 1 or new.size == 0 or solution.certificate.gap > 0.01:
             return np.union1d(chosen, new)
-        lost = solution.weights * tau < 1e-4 * (tau - own)
+        lost = solution.weights * tau < 1e-4 * self._weight_unit(solution) * (tau - own)
         return np.union1d(chosen[~lost], new)
+
+    def _weight_unit(self, solution: Solution) -> float:
+        """Return what a weight is measured by: 1 where they are constrained, their size where they are penalized."""
+        return 1.0 if self.fixed_tau is None else max(float(solution.weights.sum()), 1e-300)
 
     def _finish(self, chosen: np.ndarray, method: InteriorPoint) -> None:
         """Put exact zeros where they belong: in the weights, and in the dual coefficients.
@@ -217,9 +235,11 @@ class _Run:
         for polish in _POLISH if self.p == 1 else (_LAST_TARGET, *_POLISH):
             solution = method.run(polish * self.tol)
             weights = np.zeros(self.problem.bank.n_kernels)
-            vanish = (solution.weights * solution.tau < solution.slack) & (self.p == 1)
-            # Where nothing is to be learned (constant targets), all would vanish.
-            weights[chosen] = np.where(vanish & ~vanish.all(), 0.0, solution.weights)
+            unit = self._weight_unit(solution)
+            vanish = (solution.weights * solution.tau < unit * solution.slack) & (self.p == 1)
+            # Where nothing is to be learned (constant targets), all would vanish; penalized weights may.
+            whole = vanish.all() and self.fixed_tau is None
+            weights[chosen] = np.where(vanish & ~whole, 0.0, solution.weights)
             weights = self.problem.norm.scaled(weights)
             K = self.problem.bank.combine(weights, out=self.K)
             beta = np.array([self.problem.feasible(row, t) for t, row in enumerate(solution.snapped)])

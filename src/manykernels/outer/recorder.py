@@ -108,8 +108,11 @@ class Recorder:
                 return machine
             self._inner_tol *= 0.1
 
-    def result(self, K: np.ndarray) -> Result:
-        """Return the best iterate; K is a combined kernel near it, for the size of the rounding errors."""
+    def result(self, K: np.ndarray, converged: bool | None = None) -> Result:
+        """Return the best iterate; K is a combined kernel near it, for the size of the rounding errors.
+
+        ``converged`` is by the gap unless a rule of its own is given.
+        """
         assert self.weights is not None
         assert self.machine is not None
         assert self.certificate is not None
@@ -117,7 +120,7 @@ class Recorder:
             weights=self.weights,
             machine=self.machine,
             certificate=self.certificate,
-            converged=self.certificate.within(self.tol),
+            converged=self.certificate.within(self.tol) if converged is None else converged,
             n_iter=len(self.trace),
             n_inner_solves=self.n_inner_solves,
             rounding=self.problem.rounding(K, self.machine) / max(abs(self.certificate.primal), 1e-300),

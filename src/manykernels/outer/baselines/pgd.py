@@ -1,0 +1,65 @@
+"""Projected gradient descent with the Armijo rule: what SPG-GMKL is measured with.
+
+A step goes to P(d - s g) with s = 1, 1/2, 1/4, ... until W falls by at least gamma g'(d - P(d - s g)); every inner
+problem is solved to the same high precision. It shares all the rest with :mod:`manykernels.outer.spg`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from manykernels.compute.threads import blas_threads_for
+from manykernels.core.results import Result
+from manykernels.outer.spg import _ENOUGH, _MOST_HALVINGS, NEEDS, Options, Point, ProjectedGradient
+from manykernels.problem import Problem
+
+
+def pgd(
+    problem: Problem,
+    *,
+    tol: float = 1e-3,
+    max_iter: int = 1000,
+    start: np.ndarray | None = None,
+    random_state: Any = None,
+    gradient_tol: float | None = None,
+) -> Result:
+    """Run the method; parameters and result are those of :func:`manykernels.outer.spg.spg`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.kernels import Gaussian, KernelBank
+    >>> from manykernels.losses import Hinge
+    >>> from manykernels.norms import LpPenalty
+    >>> from manykernels.outer.baselines.pgd import pgd
+    >>> from manykernels.problem import Problem
+    >>> X = np.linspace(-3, 3, 30)[:, None]
+    >>> bank = KernelBank([Gaussian(w) for w in (0.1, 1.0, 10.0)]).bind(X)
+    >>> problem = Problem(bank, Hinge(), LpPenalty(2), np.sign(np.sin(3 * X.T)), np.ones((1, 30)))
+    >>> pgd(problem).converged
+    True
+    """
+    problem.require(NEEDS, "pgd")
+    options = Options(
+        spectral=False, non_monotone=False, tune_precision=False, proximal=False, gradient_tol=gradient_tol
+    )
+    with blas_threads_for(problem.bank.n_samples):
+        run = _Descent(problem, tol, options)
+        with run.recorder.interruptible():
+            run.solve(max_iter, start, random_state)
+        return run.result()
+
+
+class _Descent(ProjectedGradient):
+    def search(self, here: Point, length: float) -> tuple[Point, float] | None:
+        """Return the first of the points P(d - s g) that lowers W by enough, and s."""
+        share = 1.0
+        for _ in range(_MOST_HALVINGS):
+            weights = self.problem.norm.project(here.weights - share * here.gradient)
+            there = self.evaluate(weights, here.machine)
+            if there.value <= here.value - _ENOUGH * float(here.gradient @ (here.weights - weights)):
+                return there, share
+            share *= 0.5
+        return None
