@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -21,10 +21,11 @@ from manykernels.core.progress import listen
 from manykernels.core.results import Certificate, Result, Step
 from manykernels.core.samples import Samples
 from manykernels.estimators.predictor import Predictor
-from manykernels.kernels import KernelBank, standard_bank
+from manykernels.kernels import Gaussian, KernelBank, ParametricKernel, standard_bank
 from manykernels.kernels.bound import BoundBank
 from manykernels.kernels.composite import CompositeBank
 from manykernels.kernels.ladder import LadderBank
+from manykernels.kernels.parametric import ParametricBank
 from manykernels.losses import Loss, SmoothLoss
 from manykernels.norms import LpNorm
 from manykernels.outer.automatic import automatic, may_take_newton, selects_few
@@ -43,7 +44,7 @@ _HEADROOM = 0.15
 _NORM_PARTS = ("regularizer", "dual_regularizer", "penalty", "penalty_gradient", "project", "initial_weights", "scaled")
 # Kernels that the second-order method holds beside a bank that does not fit.
 _WORKING_SET = 60
-Bank = BoundBank | LadderBank | CompositeBank
+Bank = BoundBank | LadderBank | CompositeBank | ParametricBank
 SOLVERS: dict[str, Callable[..., Result]] = {
     "auto": automatic,
     "newton": newton,
@@ -52,6 +53,7 @@ SOLVERS: dict[str, Callable[..., Result]] = {
     "spg": spg,
     "pgd": pgd,
 }
+_RANDOM_STARTS = ("spg", "pgd")  # where a random_state is given; else they start from equal weights
 
 
 @dataclass
@@ -77,7 +79,8 @@ class BaseMKL(BaseEstimator):
         _check_number("C", self.C, low=0.0)
         _check_number("tol", self.tol, low=0.0)
         _check_choice("solver", self.solver, tuple(SOLVERS))
-        _check_choice("combination", self.combination, ("sum",))
+        if not isinstance(self.combination, ParametricKernel):
+            _check_choice("combination", self.combination, ("sum", "product"))
         _check_choice("device", self.device, ("cpu",))
         if not isinstance(self.max_iter, (int, np.integer)) or self.max_iter < 1:
             raise ValueError(f"max_iter must be a whole number of at least 1, got {self.max_iter!r}.")
@@ -141,17 +144,12 @@ class BaseMKL(BaseEstimator):
         def learn(precision: str) -> tuple[Bank, list[Result]]:
             bank = workbench.banks.get(precision)
             if bank is None:
-                bank = workbench.banks[precision] = self._bank(table).bind(
-                    X[samples.rows],
-                    source=table,
-                    normalize=self.normalize,
-                    center=self.center,
-                    sample_weight=samples.weight,
-                    memory_budget=self._memory_for_kernels(y.shape[0], y.shape[1], loss),
-                    precision=precision,
-                    reserve=_WORKING_SET if self._works_on_few() else 0,
+                budget = self._memory_for_kernels(y.shape[0], y.shape[1], loss)
+                bank = workbench.banks[precision] = self._bind(
+                    table, X[samples.rows], samples.weight, budget, precision
                 )
-            problems = [Problem(bank, loss, norm, y[t], C[t], self.fit_intercept) for t in tasks]
+            # A parametric bank offers less than a finite one; solvers ask for what they need.
+            problems = [Problem(cast(Any, bank), loss, norm, y[t], C[t], self.fit_intercept) for t in tasks]
             return bank, self._solve(problems, workbench.starts(problems))
 
         exact = self.tol < _DOUBLE_BELOW or "double" in workbench.banks
@@ -163,6 +161,27 @@ class BaseMKL(BaseEstimator):
         self._set_attributes(bank, results, samples, offset)
         self._warn_if_not_converged()
         return any(result.interrupted for result in results)
+
+    def _bind(self, table: Any, X: Any, weight: np.ndarray, budget: int, precision: str) -> Bank:
+        """Bind the kernels, combined as asked for, to the training data."""
+        shared: dict[str, Any] = {
+            "source": table,
+            "normalize": self.normalize,
+            "center": self.center,
+            "sample_weight": weight,
+        }
+        if isinstance(self.combination, ParametricKernel):
+            return ParametricBank(self.combination, X, weight, self.normalize)
+        if self.combination == "product":
+            return self._product_bank(table).bind_product(X, **shared)
+        reserve = _WORKING_SET if self._works_on_few() else 0
+        return self._bank(table).bind(X, memory_budget=budget, precision=precision, reserve=reserve, **shared)
+
+    def _product_bank(self, table: Any) -> KernelBank:
+        """Return the kernels of a product; by default one for each feature."""
+        if isinstance(self.kernels, str):
+            return KernelBank([Gaussian(1.0, columns=[j]) for j in range(table.shape[1])])
+        return self._bank(table)
 
     def _want_digits(self, results: list[Result]) -> bool:
         """Return whether kernels in double precision are called for.
@@ -210,7 +229,8 @@ class BaseMKL(BaseEstimator):
     def _solve_one(self, problem: Problem, start: np.ndarray | None, interrupted: threading.Event) -> Result:
         """Solve one of several problems; after Ctrl-C the rest gets one iteration each, for a whole model."""
         max_iter = 1 if interrupted.is_set() else self.max_iter
-        result = SOLVERS[self.solver](problem, tol=self.tol, max_iter=max_iter, start=start)
+        extra = {"random_state": self.random_state} if self.solver in _RANDOM_STARTS else {}
+        result = SOLVERS[self.solver](problem, tol=self.tol, max_iter=max_iter, start=start, **extra)
         if result.interrupted:
             interrupted.set()
         return result
@@ -248,9 +268,12 @@ class BaseMKL(BaseEstimator):
     def _warn_if_not_converged(self) -> None:
         if not self.converged_:
             remedy = "raise max_iter or tol" if self.n_iter_ >= self.max_iter else "rounding allows no less: raise tol"
+            reached = f"relative duality gap {self.gap_:.2e}, above tol={self.tol:.2e}"
+            if np.isnan(self.gap_):
+                reached = f"objective {self.objective_:.6g} with a projected gradient above tol={self.tol:.2e} of it"
             warn(
                 f"{type(self).__name__} stopped after {self.n_iter_} iterations (max_iter={self.max_iter}) at the "
-                f"relative duality gap {self.gap_:.2e}, above tol={self.tol:.2e}; {remedy}.",
+                f"{reached}; {remedy}.",
                 ConvergenceWarning,
             )
 

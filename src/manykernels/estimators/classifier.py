@@ -54,10 +54,13 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     C : float, default 1.0
         Weight of the losses.
     loss : {"hinge", "squared_hinge", "logistic", "squared"}, default "hinge"
-    combination : {"sum"}, default "sum"
-    solver : {"auto", "newton", "reduced_newton", "group_lasso"}, default "auto"
+    combination : {"sum", "product"} or ParametricKernel, default "sum"
+        "product" raises Gaussian kernels to their weights and multiplies them: one width for each feature (default
+        kernels) or group of columns. It has no duality gap: ``gap_`` is NaN. Or a kernel with parameters of your own.
+    solver : {"auto", "newton", "reduced_newton", "group_lasso", "spg", "pgd"}, default "auto"
         "newton" is second order in weights and samples, "reduced_newton" in the weights alone (for many samples),
-        "group_lasso" the closed-form alternation; "auto" takes the one that is fastest for the norm and the sizes.
+        "group_lasso" the closed-form alternation, "spg" the spectral projected gradient for any penalty and combination
+        ("pgd" is its baseline); "auto" takes the one that is fastest for the norm and the sizes.
     normalize : {"mean_diag", "trace", "cosine", None}, default "mean_diag"
         How kernels are made comparable; learned on the training data.
     center : bool, default False

@@ -32,12 +32,14 @@ from manykernels.estimators.regressor import MKLRegressor
 from manykernels.kernels import Dirichlet, Gaussian, Kernel, Linear, Polynomial, Precomputed
 from manykernels.kernels.groups import BoundKernel
 from manykernels.kernels.learned import LearnedKernel
+from manykernels.kernels.parametric import ParametricKernel
 from manykernels.kernels.precomputed import PrecomputedColumns
+from manykernels.kernels.product import ScaledGaussian
 from manykernels.norms import LpNorm, LpPenalty, Penalty
 
 FORMAT, VERSION = "manykernels-model", 1
 _ESTIMATORS: dict[str, type[BaseMKL]] = {"MKLClassifier": MKLClassifier, "MKLRegressor": MKLRegressor}
-_KERNELS: tuple[type[Kernel], ...] = (Linear, Polynomial, Gaussian, Dirichlet, Precomputed)
+_KERNELS: tuple[type[Kernel], ...] = (Linear, Polynomial, Gaussian, Dirichlet, Precomputed, ScaledGaussian)
 _ARRAYS = ("weights_", "active_", "dual_coef_", "support_", "intercept_", "feature_importances_")
 _VALUES = (
     "kernel_names_",
@@ -211,22 +213,22 @@ def _plain(value: Any) -> Any:
 
 
 def _encode_parameter(name: str, value: Any) -> Any:
-    if name == "kernels" and not isinstance(value, str):
-        return None  # the active kernels stand with the predictors
-    if isinstance(value, LpNorm):
-        return {"LpNorm": _encode_parameter("p", value.p)}
-    if isinstance(value, LpPenalty):
-        return {"LpPenalty": [value.p, value.strength]}
-    if isinstance(value, Penalty):
-        return repr(value)  # predictions do not need it
+    if (name == "kernels" and not isinstance(value, str)) or (name == "random_state" and not isinstance(value, int)):
+        return None  # the active kernels stand with the predictors; a generator's state is of no use to a fitted model
     if name == "class_weight" and isinstance(value, dict):
         return {"class_weight": [[_plain(k), _plain(v)] for k, v in value.items()]}
+    return _encode_norm(value)
+
+
+def _encode_norm(value: Any) -> Any:
+    if isinstance(value, LpNorm):
+        return {"LpNorm": _encode_norm(value.p)}
+    if isinstance(value, LpPenalty):
+        return {"LpPenalty": [value.p, value.strength]}
+    if isinstance(value, (Penalty, ParametricKernel)):
+        return repr(value)  # predictions do not need it
     value = _plain(value)
-    if name == "random_state" and not isinstance(value, int):
-        return None  # a generator's state is of no use to a fitted model
-    if isinstance(value, float) and math.isinf(value):
-        return {"float": "inf"}
-    return value
+    return {"float": "inf"} if isinstance(value, float) and math.isinf(value) else value
 
 
 def _decode_parameter(value: Any) -> Any:

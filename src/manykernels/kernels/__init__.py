@@ -3,6 +3,7 @@
 from manykernels.kernels.bank import KernelBank
 from manykernels.kernels.base import Dirichlet, Gaussian, Kernel, Linear, Polynomial
 from manykernels.kernels.ladder import GaussianLadder
+from manykernels.kernels.parametric import ParametricKernel
 from manykernels.kernels.precomputed import Precomputed
 from manykernels.kernels.standard import standard_bank
 
@@ -13,6 +14,7 @@ __all__ = [
     "Kernel",
     "KernelBank",
     "Linear",
+    "ParametricKernel",
     "Polynomial",
     "Precomputed",
     "standard_bank",

@@ -18,8 +18,10 @@ from manykernels.kernels.composite import CompositeBank
 from manykernels.kernels.groups import BoundKernel, make_groups
 from manykernels.kernels.ladder import GaussianLadder, LadderBank
 from manykernels.kernels.normalize import Normalization, learn_normalization
+from manykernels.kernels.parametric import ParametricBank
 from manykernels.kernels.plan import plan_storages
 from manykernels.kernels.precomputed import Precomputed
+from manykernels.kernels.product import GaussianProduct
 
 
 class KernelBank:
@@ -152,6 +154,39 @@ class KernelBank:
         bank = parts[0] if len(parts) == 1 else CompositeBank(parts)
         _report_zero_kernels(bank.names, np.concatenate([part.scale for part in parts]))
         return bank
+
+    def bind_product(
+        self,
+        X: Any,
+        *,
+        source: Any = None,
+        normalize: str | None = "mean_diag",
+        center: bool = False,
+        sample_weight: np.ndarray | None = None,
+    ) -> ParametricBank:
+        """Bind the product of the kernels, each raised to its weight, to training data; they must be Gaussian.
+
+        Parameters are those of :meth:`bind`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from manykernels.kernels import Gaussian, KernelBank
+        >>> X = np.random.default_rng(0).normal(size=(20, 3))
+        >>> bank = KernelBank([Gaussian(1.0, columns=[j]) for j in range(3)]).bind_product(X)
+        >>> bank.combine(np.array([0.5, 0.0, 2.0])).shape
+        (20, 20)
+        """
+        if center:
+            raise ValueError("center=True is for sums of kernels; a product cannot be centered kernel by kernel.")
+        table = X if source is None else source
+        X = np.asarray(X, dtype=np.float64) if not hasattr(X, "tocsr") else X.tocsr()
+        ladders = [kernel for kernel in self.kernels if isinstance(kernel, GaussianLadder)]
+        if ladders:
+            raise TypeError(f"combination='product' needs Gaussian kernels, got {ladders[0]!r}.")
+        weight = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        kernels = [kernel for kernel in self.kernels if isinstance(kernel, Kernel)]
+        return ParametricBank(GaussianProduct(_resolve(kernels, table)), X, weight, normalize)
 
     def __len__(self) -> int:
         return sum(len(kernel) if isinstance(kernel, GaussianLadder) else 1 for kernel in self.kernels)

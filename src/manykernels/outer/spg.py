@@ -33,7 +33,7 @@ from manykernels.outer.recorder import Recorder
 from manykernels.problem import Problem
 
 NEEDS = frozenset({"combine", "derivative_forms"})
-_SHORTEST_LENGTH = 1e-30
+_SHORTEST_LENGTH, _NEAR, _FAR = 1e-30, 10.0, 1e6
 _ENOUGH = 1e-4  # gamma: of the decrease that the slope promises
 _MEMORY = (0.1, 1.0)  # eta
 _MEMORY_STEP = 0.025
@@ -49,15 +49,15 @@ _MOST_HALVINGS = 60
 class Options:
     """What is switched on, the longest spectral step, and the projected gradient to reach where there is no gap.
 
-    ``longest`` has a unit, that of the squared weights over the objective; the paper's 10 is short where the best
-    weights are in the hundreds. ``gradient_tol`` is tol * max(1, W) by default; the paper's is 0.04.
+    ``longest`` is by default the paper's 10 where the problem may have several minima, so that no step goes to another
+    world, and 1e6 for a sum of kernels, which has one: there 10 is short where the best weights are in the hundreds. ``gradient_tol`` is tol * max(1, W) by default; the paper's is 0.04.
     """
 
     spectral: bool = True
     non_monotone: bool = True
     tune_precision: bool = True
     proximal: bool = True
-    longest: float = 1e6
+    longest: float | None = None
     gradient_tol: float | None = None
 
 
@@ -136,6 +136,7 @@ class ProjectedGradient:
         self.recorder = Recorder(problem, tol)
         self.K = np.empty((problem.bank.n_samples, problem.bank.n_samples))
         self.has_gap = problem.norm.has_dual and "quad_forms" in problem.bank.capabilities
+        self.longest = options.longest or (_FAR if "quad_forms" in problem.bank.capabilities else _NEAR)
         self.inner_tol = 0.1 if options.tune_precision else _FINE
         self.memory, self.mass, self.average = _MEMORY[1], 1.0, np.nan
         self.converged = False
@@ -231,15 +232,15 @@ class ProjectedGradient:
             return 1.0
         if before is None:
             slope = np.abs(self.projected_gradient(here)).max()
-            return float(np.clip(1.0 / max(slope, 1e-300), _SHORTEST_LENGTH, self.options.longest))
+            return float(np.clip(1.0 / max(slope, 1e-300), _SHORTEST_LENGTH, self.longest))
         change, bend = here.weights - before.weights, here.gradient - before.gradient
         if self._takes_prox:
             bend = here.smooth - before.smooth
         curvature = float(change @ bend)
         return (
-            self.options.longest
+            self.longest
             if curvature <= 0
-            else float(np.clip(change @ change / curvature, _SHORTEST_LENGTH, self.options.longest))
+            else float(np.clip(change @ change / curvature, _SHORTEST_LENGTH, self.longest))
         )
 
     def search(self, here: Point, length: float) -> tuple[Point, float] | None:
@@ -250,7 +251,7 @@ class ProjectedGradient:
         if self._takes_prox:
             penalty = self.problem.norm.penalty
             slope = float(here.smooth @ direction) + penalty(here.weights) - penalty(aim)
-        share = 1.0
+        share = self._first_share(here, direction)
         for _ in range(_MOST_HALVINGS):
             there = self.evaluate(np.maximum(here.weights - share * direction, 0.0), here.machine)
             if there.value <= self._reference(here) - _ENOUGH * share * slope or self._is_done(there):
@@ -262,6 +263,15 @@ class ProjectedGradient:
                 here = self.evaluate(here.weights, here.machine)
                 return here, share
         return None
+
+    def _first_share(self, here: Point, direction: np.ndarray) -> float:
+        """Return how much of the direction to try first: all, unless it leads away from a minimum to another one.
+
+        Where there may be several, no weight changes by more than the largest weight, or 1 if that is less than 1.
+        """
+        if "quad_forms" in self.problem.bank.capabilities:
+            return 1.0
+        return min(1.0, max(float(here.weights.max()), 1.0) / max(float(np.abs(direction).max()), 1e-300))
 
     def _reference(self, here: Point) -> float:
         return max(self.average, here.value) if self.options.non_monotone else here.value
