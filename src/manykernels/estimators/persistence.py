@@ -213,7 +213,9 @@ def _plain(value: Any) -> Any:
 
 
 def _encode_parameter(name: str, value: Any) -> Any:
-    if (name == "kernels" and not isinstance(value, str)) or (name == "random_state" and not isinstance(value, int)):
+    if (name == "kernels" and not isinstance(value, str)) or (
+        name == "random_state" and not isinstance(_plain(value), int)
+    ):
         return None  # the active kernels stand with the predictors; a generator's state is of no use to a fitted model
     if name == "class_weight" and isinstance(value, dict):
         return {"class_weight": [[_plain(k), _plain(v)] for k, v in value.items()]}

@@ -41,6 +41,7 @@ _GOOD, _BAD = (0.75, 1.25), (0.25, 1.75)  # decrease over that of the model
 _SHORTEST = 1e-8
 _FINE = 1e-6  # the inner tolerance without tuning
 _LEAST_TOL = 1e-5
+_LEAST_UNIT = 40.0  # with tol = 1e-3, the projected gradient to reach is the paper's 0.04 where W is small
 _FINEST = 1e-10
 _MOST_HALVINGS = 60
 
@@ -50,7 +51,8 @@ class Options:
     """What is switched on, the longest spectral step, and the projected gradient to reach where there is no gap.
 
     ``longest`` is by default the paper's 10 where the problem may have several minima, so that no step goes to another
-    world, and 1e6 for a sum of kernels, which has one: there 10 is short where the best weights are in the hundreds. ``gradient_tol`` is tol * max(1, W) by default; the paper's is 0.04.
+    world, and 1e6 for a sum of kernels, which has one: there 10 is short where the best weights are in the hundreds.
+    ``gradient_tol`` is tol * max(40, W) by default; the paper's is 0.04.
     """
 
     spectral: bool = True
@@ -77,7 +79,7 @@ def spg(
     problem : Problem
         Its bank may be a sum of kernels or another differentiable combination.
     tol : float
-        Relative duality gap to reach; where there is none, the projected gradient's largest entry beside max(1, W).
+        Relative duality gap to reach; where there is none, the projected gradient's largest entry beside max(40, W).
     max_iter : int
         Most steps.
     start : ndarray of shape (n_kernels,), optional
@@ -202,7 +204,7 @@ class ProjectedGradient:
             return self.converged
         slope = np.abs(self.projected_gradient(point)).max()
         limit = self.options.gradient_tol
-        limit = self.tol * max(1.0, abs(point.value)) if limit is None else limit
+        limit = self.tol * max(_LEAST_UNIT, abs(point.value)) if limit is None else limit
         self.converged = bool(slope <= limit) and self._is_exact(point)
         return self.converged
 
