@@ -54,7 +54,7 @@ class ScaledGaussian(Kernel):
         label: str | None = None,
     ) -> None:
         super().__init__(columns, group, label)
-        self.scales = [float(scale) for scale in scales]
+        self.scales = np.asarray(scales, dtype=np.float64).tolist()
 
     def compute(self, X: Any, Z: Any) -> np.ndarray:
         root = np.sqrt(np.asarray(self.scales))
@@ -97,17 +97,24 @@ class GaussianProduct(ParametricKernel):
                     "ParametricKernel as combination."
                 )
         self.bound = list(bound)
-        self.factors = [0.5 / entry.kernel.width**2 for entry in self.bound]  # type: ignore[attr-defined]
+        self.factors = np.array([0.5 / entry.kernel.width**2 for entry in bound])  # type: ignore[attr-defined]
+        self._members: sp.csr_array | None = None
 
     def bind(self, X: Any) -> list[str]:
         return [entry.name for entry in self.bound]
 
     def scales(self, weights: np.ndarray, n_features: int) -> np.ndarray:
         """Return s_j for each column."""
-        out = np.zeros(n_features)
-        for weight, factor, entry in zip(weights, self.factors, self.bound, strict=True):
-            out[entry.positions] += weight * factor
-        return out
+        return (weights * self.factors) @ self._membership(n_features)
+
+    def _membership(self, n_features: int) -> sp.csr_array:
+        """Return the (n_kernels, n_features) matrix of ones where a kernel sees a column."""
+        if self._members is None or self._members.shape[1] != n_features:
+            sizes = [entry.positions.size for entry in self.bound]
+            columns = np.concatenate([entry.positions for entry in self.bound])
+            ends = np.concatenate([[0], np.cumsum(sizes)])
+            self._members = sp.csr_array((np.ones(columns.size), columns, ends), shape=(len(sizes), n_features))
+        return self._members
 
     def compute(self, X: Any, Z: Any, weights: np.ndarray) -> np.ndarray:
         return ScaledGaussian(self.scales(weights, X.shape[1])).compute(X, Z)
@@ -125,9 +132,7 @@ class GaussianProduct(ParametricKernel):
         squares = X.multiply(X) if sp.issparse(X) else X * X
         products = X.multiply(W @ X) if sp.issparse(X) else X * (W @ X)
         by_column = 2.0 * np.asarray(squares.T @ W.sum(axis=1)).ravel() - 2.0 * np.asarray(products.sum(axis=0)).ravel()
-        return np.array(
-            [-f * by_column[entry.positions].sum() for f, entry in zip(self.factors, self.bound, strict=True)]
-        )
+        return -self.factors * (self._membership(X.shape[1]) @ by_column)
 
     def fixed(self, weights: np.ndarray, n_features: int) -> Kernel:
         return ScaledGaussian(self.scales(weights, n_features))
