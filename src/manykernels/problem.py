@@ -14,7 +14,6 @@ are one problem: the losses add up, a_k^2 and q_k are summed over the tasks.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -24,6 +23,9 @@ from scipy.optimize import minimize_scalar
 from manykernels.core.results import Certificate, Machine
 from manykernels.inner import newton, ridge, smo, svm, svr
 from manykernels.losses import EpsilonInsensitive, Hinge, Loss, SmoothLoss, Squared
+
+# The dual is flat around its best point, so that this error of the point costs its square.
+_FINE = 1e-7
 
 
 class FiniteBank(Protocol):
@@ -64,6 +66,7 @@ class Norm(Protocol):
     def bounds_dual(self) -> bool: ...
     def regularizer(self, weights: np.ndarray, quad_forms: np.ndarray) -> float: ...
     def dual_regularizer(self, quad_forms: np.ndarray) -> float: ...
+    def dual_limit(self, quad_forms: np.ndarray) -> float: ...
     def penalty(self, weights: np.ndarray) -> float: ...
     def penalty_gradient(self, weights: np.ndarray) -> np.ndarray: ...
     def project(self, weights: np.ndarray) -> np.ndarray: ...
@@ -186,8 +189,8 @@ class Problem:
             value = self._conjugates(part * machine.beta) + self.norm.dual_regularizer(part**2 * quad_forms)
             return value if np.isfinite(value) else np.finfo(float).max
 
-        end = 1.0 if loss_at(1.0) < np.finfo(float).max else _largest_finite(loss_at)
-        inside = minimize_scalar(loss_at, bounds=(0.0, end), method="bounded", options={"xatol": 1e-9 * end})
+        end = self.norm.dual_limit(quad_forms)
+        inside = minimize_scalar(loss_at, bounds=(0.0, end), method="bounded", options={"xatol": _FINE * end})
         return -min(float(inside.fun), loss_at(end))
 
     def inner_gap(self, machine: Machine) -> float:
@@ -224,12 +227,3 @@ class Problem:
 
     def _conjugates(self, beta: np.ndarray) -> float:
         return float(np.sum(self.loss.conjugate(self.y, beta, self.C)))
-
-
-def _largest_finite(function: Callable[[float], float]) -> float:
-    """Return the largest number in [0, 1] at which the function is finite, to rounding."""
-    low, high = 0.0, 1.0
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if function(middle) < np.finfo(float).max else (low, middle)
-    return low

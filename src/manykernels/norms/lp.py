@@ -80,6 +80,10 @@ class LpNorm:
         """Return 1/2 N*(sqrt(q))^2."""
         return 0.5 * self.dual_square(quad_forms)
 
+    def dual_limit(self, quad_forms: np.ndarray) -> float:
+        """Return 1: the dual norm is finite everywhere."""
+        return 1.0
+
     def penalty(self, weights: np.ndarray) -> float:
         """Return 0: the weights are constrained, not penalized."""
         return 0.0

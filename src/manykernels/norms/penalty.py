@@ -80,6 +80,10 @@ class Penalty(ABC):
         """Return r*(q / 2)."""
         return self.conjugate(0.5 * quad_forms)
 
+    def dual_limit(self, quad_forms: np.ndarray) -> float:
+        """Return the largest t in [0, 1] at which the conjugate at t^2 q / 2 is finite."""
+        return 1.0
+
     @property
     def has_dual(self) -> bool:
         """Whether the conjugate is known."""
@@ -149,6 +153,11 @@ class LpPenalty(Penalty):
         dual = self.p / (self.p - 1.0)
         with np.errstate(over="ignore"):
             return self.strength / dual * float(np.sum(ratio**dual))
+
+    def dual_limit(self, quad_forms: np.ndarray) -> float:
+        """Return sqrt(2 strength / max q) for p = 1, where q may be at most twice the strength."""
+        largest = float(quad_forms.max(initial=0.0))
+        return 1.0 if self.p > 1 or largest <= 2 * self.strength else float(np.sqrt(2 * self.strength / largest))
 
     def prox(self, values: np.ndarray, length: float) -> np.ndarray:
         """Return the d >= 0 with d + length * strength * d^(p-1) = value, 0 where there is none."""

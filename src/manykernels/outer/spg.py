@@ -239,11 +239,9 @@ class ProjectedGradient:
         if self._takes_prox:
             bend = here.smooth - before.smooth
         curvature = float(change @ bend)
-        return (
-            self.longest
-            if curvature <= 0
-            else float(np.clip(change @ change / curvature, _SHORTEST_LENGTH, self.longest))
-        )
+        if curvature <= 0:
+            return self.longest
+        return float(np.clip(change @ change / curvature, _SHORTEST_LENGTH, self.longest))
 
     def search(self, here: Point, length: float) -> tuple[Point, float] | None:
         """Return the next point along the spectral direction and the part of it that was taken; None if none helps."""
