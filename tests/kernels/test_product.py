@@ -155,6 +155,7 @@ def test_a_parametrization_of_ones_own(tmp_path):
     [
         ({"kernels": [Linear()]}, TypeError, "needs Gaussian kernels"),
         ({"center": True}, ValueError, "center=True"),
+        ({"center": True, "combination": Rational()}, ValueError, "center=True"),
         ({"solver": "newton"}, TypeError, "needs kernels that offer"),
         ({"solver": "group_lasso"}, TypeError, "needs kernels that offer"),
         ({"combination": "sums"}, ValueError, "combination must be"),

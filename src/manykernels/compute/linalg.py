@@ -34,7 +34,8 @@ def cholesky_factor(A: np.ndarray) -> tuple[np.ndarray, bool]:
 
 
 @njit(cache=True, nogil=True)
-def _copy_block(K: np.ndarray, keep: np.ndarray, out: np.ndarray) -> None:
+def copy_block(K: np.ndarray, keep: np.ndarray, out: np.ndarray) -> None:
+    """Write K[keep][:, keep] to ``out``; for compiled code."""
     for a in range(keep.size):
         row = K[keep[a]]
         for b in range(keep.size):
@@ -53,5 +54,5 @@ def principal_block(K: np.ndarray, keep: np.ndarray, dtype: type = np.float64) -
            [6., 8.]])
     """
     out: np.ndarray = np.empty((keep.size, keep.size), dtype)
-    _copy_block(K, keep, out)
+    copy_block(K, keep, out)
     return out

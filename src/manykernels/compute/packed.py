@@ -191,36 +191,19 @@ def stack_dots(stack: np.ndarray, chosen: np.ndarray, vector: np.ndarray, out: n
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def segment_matvec(segment: np.ndarray, beta: np.ndarray, start: int, stop: int, out: np.ndarray) -> None:
-    """Add the product of the symmetric matrix's rows start:stop (both triangles) with beta to ``out``."""
+def segment_matvec(
+    segment: np.ndarray, beta: np.ndarray, start: int, stop: int, out: np.ndarray, on_support: bool = False
+) -> None:
+    """Add the product of the symmetric matrix's rows start:stop (both triangles) with beta to ``out``.
+
+    With ``on_support`` only the rows where beta is not 0 are read; the sums at the others are then not complete.
+    """
     n = beta.shape[0]
     position = 0
     for i in range(start, stop):
         end = position + n - i
-        row = segment[position:end]
-        b = beta[i:]
-        target = out[i:]
         bi = beta[i]
-        total = 0.0
-        for j in range(1, n - i):
-            total += row[j] * b[j]
-            target[j] += row[j] * bi
-        out[i] += total + row[0] * bi
-        position = end
-
-
-@njit(cache=True, nogil=True, fastmath=_FAST)
-def support_matvec(segment: np.ndarray, beta: np.ndarray, out: np.ndarray) -> None:
-    """Write the product of the packed symmetric matrix with beta to ``out`` where beta is not 0; 0 elsewhere.
-
-    The rows of the support vectors alone are read.
-    """
-    n = beta.shape[0]
-    position = 0
-    for i in range(n):
-        end = position + n - i
-        bi = beta[i]
-        if bi != 0.0:
+        if bi != 0.0 or not on_support:
             row = segment[position:end]
             b = beta[i:]
             target = out[i:]
@@ -230,9 +213,6 @@ def support_matvec(segment: np.ndarray, beta: np.ndarray, out: np.ndarray) -> No
                 target[j] += row[j] * bi
             out[i] += total + row[0] * bi
         position = end
-    for i in range(n):
-        if beta[i] == 0.0:
-            out[i] = 0.0
 
 
 @njit(cache=True, nogil=True)
@@ -241,10 +221,10 @@ def packed_matvecs(
 ) -> None:
     """Add K beta of the packed kernel ``kernels[s]`` to ``out[places[s]]`` (zeros) for every s."""
     for s in range(kernels.size):
+        target = out[places[s]]
+        segment_matvec(stack[kernels[s]], beta, 0, beta.size, target, on_support)
         if on_support:
-            support_matvec(stack[kernels[s]], beta, out[places[s]])
-        else:
-            segment_matvec(stack[kernels[s]], beta, 0, beta.size, out[places[s]])
+            target[beta == 0.0] = 0.0
 
 
 @njit(cache=True, nogil=True)

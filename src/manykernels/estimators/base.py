@@ -171,7 +171,7 @@ class BaseMKL(BaseEstimator):
             "sample_weight": weight,
         }
         if isinstance(self.combination, ParametricKernel):
-            return ParametricBank(self.combination, X, weight, self.normalize)
+            return ParametricBank(self.combination, X, weight, normalize=self.normalize, center=self.center)
         if self.combination == "product":
             return self._product_bank(table).bind_product(X, **shared)
         reserve = _WORKING_SET if self._works_on_few() else 0

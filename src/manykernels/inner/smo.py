@@ -29,6 +29,7 @@ from itertools import pairwise
 import numpy as np
 from numba import njit
 
+from manykernels.compute.linalg import copy_block
 from manykernels.compute.threads import parallel
 
 _FAST = {"reassoc", "contract", "nsz", "arcp", "nnan"}
@@ -267,10 +268,7 @@ def _kept(g, beta, lower, upper, epsilon, intercept):
 @njit(cache=True, nogil=True)
 def _compact(K, keep):
     out = np.empty((keep.size, keep.size))
-    for a in range(keep.size):
-        row = K[keep[a]]
-        for b in range(keep.size):
-            out[a, b] = row[keep[b]]
+    copy_block(K, keep, out)
     return out
 
 

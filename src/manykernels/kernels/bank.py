@@ -177,8 +177,6 @@ class KernelBank:
         >>> bank.combine(np.array([0.5, 0.0, 2.0])).shape
         (20, 20)
         """
-        if center:
-            raise ValueError("center=True is for sums of kernels; a product cannot be centered kernel by kernel.")
         table = X if source is None else source
         X = np.asarray(X, dtype=np.float64) if not hasattr(X, "tocsr") else X.tocsr()
         ladders = [kernel for kernel in self.kernels if isinstance(kernel, GaussianLadder)]
@@ -186,7 +184,7 @@ class KernelBank:
             raise TypeError(f"combination='product' needs Gaussian kernels, got {ladders[0]!r}.")
         weight = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         kernels = [kernel for kernel in self.kernels if isinstance(kernel, Kernel)]
-        return ParametricBank(GaussianProduct(_resolve(kernels, table)), X, weight, normalize)
+        return ParametricBank(GaussianProduct(_resolve(kernels, table)), X, weight, normalize=normalize, center=center)
 
     def __len__(self) -> int:
         return sum(len(kernel) if isinstance(kernel, GaussianLadder) else 1 for kernel in self.kernels)

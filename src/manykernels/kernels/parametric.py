@@ -100,7 +100,17 @@ class ParametricBank:
     precision = "double"
     unit_roundoff = 2.0**-53
 
-    def __init__(self, kernel: ParametricKernel, X: Any, sample_weight: np.ndarray, normalize: str | None) -> None:
+    def __init__(
+        self,
+        kernel: ParametricKernel,
+        X: Any,
+        sample_weight: np.ndarray,
+        *,
+        normalize: str | None = None,
+        center: bool = False,
+    ) -> None:
+        if center:
+            raise ValueError("center=True is for sums of kernels; a kernel that is no sum cannot be centered.")
         self.kernel, self.X, self.sample_weight = kernel, X, sample_weight
         self.names: Sequence[str] = kernel.bind(X)
         self.groups: Sequence[str] = list(self.names)

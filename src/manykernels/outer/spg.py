@@ -34,7 +34,7 @@ from manykernels.problem import Problem
 
 NEEDS = frozenset({"combine", "derivative_forms"})
 _SHORTEST_LENGTH, _NEAR, _FAR = 1e-30, 10.0, 1e6
-_ENOUGH = 1e-4  # gamma: of the decrease that the slope promises
+ENOUGH = 1e-4  # gamma: of the decrease that the slope promises
 _MEMORY = (0.1, 1.0)  # eta
 _MEMORY_STEP = 0.025
 _GOOD, _BAD = (0.75, 1.25), (0.25, 1.75)  # decrease over that of the model
@@ -43,7 +43,7 @@ _FINE = 1e-6  # the inner tolerance without tuning
 _LEAST_TOL = 1e-5
 _LEAST_UNIT = 40.0  # with tol = 1e-3, the projected gradient to reach is the paper's 0.04 where W is small
 _FINEST = 1e-10
-_MOST_HALVINGS = 60
+MOST_HALVINGS = 60
 
 
 @dataclass(frozen=True)
@@ -107,11 +107,7 @@ def spg(
     True
     """
     problem.require(NEEDS, "spg")
-    with blas_threads_for(problem.bank.n_samples):
-        run = ProjectedGradient(problem, tol, options or Options())
-        with run.recorder.interruptible():
-            run.solve(max_iter, start, random_state)
-        return run.result()
+    return ProjectedGradient(problem, tol, options or Options()).run(max_iter, start, random_state)
 
 
 @dataclass(frozen=True)
@@ -143,6 +139,13 @@ class ProjectedGradient:
         self.memory, self.mass, self.average = _MEMORY[1], 1.0, np.nan
         self.converged = False
         self._takes_prox = options.proximal and problem.norm.prox(np.zeros(1), 1.0) is not None
+
+    def run(self, max_iter: int, start: np.ndarray | None, random_state: Any) -> Result:
+        """Solve and return the result; Ctrl-C leaves the best so far to those who watch."""
+        with blas_threads_for(self.problem.bank.n_samples):
+            with self.recorder.interruptible():
+                self.solve(max_iter, start, random_state)
+            return self.result()
 
     def solve(self, max_iter: int, start: np.ndarray | None, random_state: Any) -> None:
         """Step until the stopping rule holds or no step is left."""
@@ -252,9 +255,9 @@ class ProjectedGradient:
             penalty = self.problem.norm.penalty
             slope = float(here.smooth @ direction) + penalty(here.weights) - penalty(aim)
         share = self._first_share(here, direction)
-        for _ in range(_MOST_HALVINGS):
+        for _ in range(MOST_HALVINGS):
             there = self.evaluate(np.maximum(here.weights - share * direction, 0.0), here.machine)
-            if there.value <= self._reference(here) - _ENOUGH * share * slope or self._is_done(there):
+            if there.value <= self._reference(here) - ENOUGH * share * slope or self._is_done(there):
                 self._remember(here, there, share, slope, float(direction @ direction) / length)
                 return there, share
             share *= 0.5

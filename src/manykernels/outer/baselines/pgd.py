@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.compute.threads import blas_threads_for
 from manykernels.core.results import Result
-from manykernels.outer.spg import _ENOUGH, _MOST_HALVINGS, NEEDS, Options, Point, ProjectedGradient
+from manykernels.outer.spg import ENOUGH, MOST_HALVINGS, NEEDS, Options, Point, ProjectedGradient
 from manykernels.problem import Problem
 
 
@@ -45,21 +44,17 @@ def pgd(
     options = Options(
         spectral=False, non_monotone=False, tune_precision=False, proximal=False, gradient_tol=gradient_tol
     )
-    with blas_threads_for(problem.bank.n_samples):
-        run = _Descent(problem, tol, options)
-        with run.recorder.interruptible():
-            run.solve(max_iter, start, random_state)
-        return run.result()
+    return _Descent(problem, tol, options).run(max_iter, start, random_state)
 
 
 class _Descent(ProjectedGradient):
     def search(self, here: Point, length: float) -> tuple[Point, float] | None:
         """Return the first of the points P(d - s g) that lowers W by enough, and s."""
         share = 1.0
-        for _ in range(_MOST_HALVINGS):
+        for _ in range(MOST_HALVINGS):
             weights = self.problem.norm.project(here.weights - share * here.gradient)
             there = self.evaluate(weights, here.machine)
-            if there.value <= here.value - _ENOUGH * float(here.gradient @ (here.weights - weights)):
+            if there.value <= here.value - ENOUGH * float(here.gradient @ (here.weights - weights)):
                 return there, share
             share *= 0.5
         return None
