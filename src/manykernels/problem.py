@@ -15,13 +15,14 @@ are one problem: the losses add up, a_k^2 and q_k are summed over the tasks.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
 from manykernels.core.results import Certificate, Machine
 from manykernels.inner import newton, ridge, smo, svm, svr
+from manykernels.inner.decomposition import solve_rows
 from manykernels.losses import EpsilonInsensitive, Hinge, Loss, SmoothLoss, Squared
 
 # The dual is flat around its best point, so that this error of the point costs its square.
@@ -125,8 +126,15 @@ class Problem:
         """Return the problem of the last ``size`` samples."""
         return replace(self, bank=self.bank.tail(size), y=self.y[:, -size:], C=self.C[:, -size:])
 
-    def solve(self, K: np.ndarray, start: Machine | None = None, tol: float = 1e-3) -> Machine:
+    def workspace(self) -> Any:
+        """Return what the bank's ``combine`` writes to: a matrix, unless the bank brings something of its own."""
+        own = getattr(self.bank, "workspace", None)
+        return np.empty((self.bank.n_samples, self.bank.n_samples)) if own is None else own()
+
+    def solve(self, K: Any, start: Machine | None = None, tol: float = 1e-3) -> Machine:
         """Return the machine of every task for the fixed kernel K, warm-started."""
+        if not isinstance(K, np.ndarray):
+            return self._solve_rows(K, start, tol)
         if isinstance(self.loss, Squared) and np.all(self.C[0] == self.C):
             beta, _ = ridge.solve(K, self.y, self.C[0], intercept=self.fit_intercept)
             return self.machine(beta, beta @ K)
@@ -151,6 +159,34 @@ class Problem:
             beta = self.feasible(solution.beta, t)
             return beta, solution.decision if np.array_equal(beta, solution.beta) else K @ beta
         raise TypeError(f"There is no inner solver for the loss {self.loss!r}.")
+
+    def _solve_rows(self, K: Any, start: Machine | None, tol: float) -> Machine:
+        """Return the machines for a kernel whose rows are computed on demand: hinge or epsilon-insensitive loss."""
+        if not isinstance(self.loss, (Hinge, EpsilonInsensitive)):
+            raise TypeError(f"A kernel with rows on demand needs a loss with support vectors, not {self.loss!r}.")
+        beta = np.zeros(self.y.shape) if start is None else start.beta.copy()
+        decision = np.zeros(self.y.shape)
+        for t in range(beta.shape[0]):
+
+            def product(own: np.ndarray, t: int = t) -> np.ndarray:
+                beta[t] = own
+                return K.product(beta)[t]
+
+            y, unit, epsilon = self.y[t], 1.0, 0.0
+            if isinstance(self.loss, EpsilonInsensitive):
+                unit, epsilon = float(np.std(y)) or 1.0, self.loss.epsilon
+            box = solve_rows(
+                K,
+                y,
+                *self.loss.domain(y, self.C[t]),
+                product=product,
+                epsilon=epsilon,
+                start=beta[t].copy(),
+                intercept=self.fit_intercept,
+                tol=tol * unit,
+            )
+            beta[t], decision[t] = box.beta, box.gradient + y
+        return self.machine(beta, decision)
 
     def feasible(self, beta: np.ndarray, t: int) -> np.ndarray:
         """Return the nearest beta in the domain of the dual: the box, and 1' beta = 0 with an intercept."""
@@ -209,7 +245,7 @@ class Problem:
         """Return the dual value of the problem with the weights fixed: it lies below the optimum of the machine."""
         return -0.5 * float(np.sum(machine.beta * machine.decision)) - self._conjugates(machine.beta)
 
-    def rounding(self, K: np.ndarray, machine: Machine) -> float:
+    def rounding(self, K: Any, machine: Machine) -> float:
         """Return about how far rounded kernel values move the primal value.
 
         An error of u in each kernel value moves the prediction i by about

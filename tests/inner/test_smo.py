@@ -223,7 +223,7 @@ def test_shrinking(intercept):
     costs = np.full(600, 10.0)
     solution = svm.solve(K, y, costs, intercept=intercept, tol=1e-6)
     box = box_of(y, costs)
-    still_moving = smo._kept(solution.gradient, solution.beta, *box, 0.0, intercept)
+    still_moving = smo.movable(solution.gradient, solution.beta, *box, 0.0, intercept, 0.0)
     assert solution.n_iter > 600  # more than the bursts on all samples that come first
     assert 2 * len(still_moving) <= 600  # so that the last rounds ran on the small matrix
     assert solution.converged

@@ -1,4 +1,4 @@
-"""Factorizations of kernel matrices that rounding may have made slightly indefinite."""
+"""Parts of matrices, sums of them, and factorizations that forgive rounding."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 from scipy.linalg import LinAlgError, cho_factor
 
+_FAST = {"reassoc", "contract", "nsz", "arcp"}
 _JITTERS = (0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4)
 
 
@@ -56,3 +57,22 @@ def principal_block(K: np.ndarray, keep: np.ndarray, dtype: type = np.float64) -
     out: np.ndarray = np.empty((keep.size, keep.size), dtype)
     copy_block(K, keep, out)
     return out
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def add_scaled(block: np.ndarray, factor: float, out: np.ndarray) -> None:
+    """Add factor * block to ``out`` in place; give the factor the type of ``out``, which the sums then have."""
+    for i in range(block.shape[0]):
+        source, target = block[i], out[i]
+        for j in range(source.size):
+            target[j] += factor * source[j]
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def add_row_sum(block: np.ndarray, coefficients: np.ndarray, out: np.ndarray) -> None:
+    """Add coefficients @ block to ``out`` in place, in double precision, without the rows of coefficient 0."""
+    for i in range(block.shape[0]):
+        if coefficients[i] != 0.0:
+            source, factor = block[i], coefficients[i]
+            for j in range(source.size):
+                out[j] += factor * source[j]

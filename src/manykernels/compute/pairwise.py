@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numba import njit
 
 
 def dense(A: Any) -> np.ndarray:
@@ -46,8 +47,16 @@ def squared_distances(X: Any, Z: Any) -> np.ndarray:
     if not sp.issparse(X) and not sp.issparse(Z):
         shift = Z.mean(axis=0)
         X, Z = X - shift, Z - shift
-    distances = inner_products(X, Z)
-    distances *= -2.0
-    distances += row_square_norms(X)[:, None]
-    distances += row_square_norms(Z)[None, :]
-    return np.maximum(distances, 0.0, out=distances)
+    products = inner_products(X, Z)
+    _to_distances(products, row_square_norms(X), row_square_norms(Z))
+    return products
+
+
+@njit(cache=True, nogil=True)
+def _to_distances(products: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:
+    """Turn inner products into squared distances in place, given the squared norms."""
+    for i in range(left.size):
+        row, own = products[i], left[i]
+        for j in range(right.size):
+            distance = own + right[j] - 2.0 * row[j]
+            row[j] = 0.0 if distance < 0.0 else distance  # a NaN stays one

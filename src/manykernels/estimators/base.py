@@ -24,7 +24,8 @@ from manykernels.estimators.predictor import Predictor
 from manykernels.kernels import Gaussian, KernelBank, ParametricKernel, standard_bank
 from manykernels.kernels.bound import BoundBank
 from manykernels.kernels.composite import CompositeBank
-from manykernels.kernels.ladder import LadderBank
+from manykernels.kernels.ladder import GaussianLadder, LadderBank
+from manykernels.kernels.on_demand import OnDemandBank
 from manykernels.kernels.parametric import ParametricBank
 from manykernels.losses import Loss, SmoothLoss
 from manykernels.norms import LpNorm
@@ -53,6 +54,8 @@ SOLVERS: dict[str, Callable[..., Result]] = {
     "spg": spg,
     "pgd": pgd,
 }
+_ROW_SOLVERS = ("auto", "group_lasso", "spg", "pgd")
+_LEAST_ROWS = 256
 _RANDOM_STARTS = ("spg", "pgd")  # where a random_state is given; else they start from equal weights
 
 
@@ -144,9 +147,9 @@ class BaseMKL(BaseEstimator):
         def learn(precision: str) -> tuple[Bank, list[Result]]:
             bank = workbench.banks.get(precision)
             if bank is None:
-                budget = self._memory_for_kernels(y.shape[0], y.shape[1], loss)
+                storage, budget = self._memory_plan(table, y.shape[0], y.shape[1], loss)
                 bank = workbench.banks[precision] = self._bind(
-                    table, X[samples.rows], samples.weight, budget, precision
+                    table, X[samples.rows], samples.weight, storage, budget, precision
                 )
             # A parametric bank offers less than a finite one; solvers ask for what they need.
             problems = [Problem(cast(Any, bank), loss, norm, y[t], C[t], self.fit_intercept) for t in tasks]
@@ -162,7 +165,7 @@ class BaseMKL(BaseEstimator):
         self._warn_if_not_converged()
         return any(result.interrupted for result in results)
 
-    def _bind(self, table: Any, X: Any, weight: np.ndarray, budget: int, precision: str) -> Bank:
+    def _bind(self, table: Any, X: Any, weight: np.ndarray, storage: str, budget: int, precision: str) -> Bank:
         """Bind the kernels, combined as asked for, to the training data."""
         shared: dict[str, Any] = {
             "source": table,
@@ -175,7 +178,9 @@ class BaseMKL(BaseEstimator):
         if self.combination == "product":
             return self._product_bank(table).bind_product(X, **shared)
         reserve = _WORKING_SET if self._works_on_few() else 0
-        return self._bank(table).bind(X, memory_budget=budget, precision=precision, reserve=reserve, **shared)
+        return self._bank(table).bind(
+            X, memory_budget=budget, storage=storage, precision=precision, reserve=reserve, **shared
+        )
 
     def _product_bank(self, table: Any) -> KernelBank:
         """Return the kernels of a product; by default one for each feature."""
@@ -199,20 +204,37 @@ class BaseMKL(BaseEstimator):
         """Return whether the solver holds a few kernels to work on, beside those of the bank."""
         return self.solver in ("newton", "reduced_newton") or (self.solver == "auto" and selects_few(self._norm()))
 
-    def _memory_for_kernels(self, n_tasks: int, n: int, loss: Loss) -> int:
-        """Return what the budget leaves for kernel storage beside the combined kernel and the inner solver."""
+    def _memory_plan(self, table: Any, n_tasks: int, n: int, loss: Loss) -> tuple[str, int]:
+        """Return how to hold the kernels, and the bytes for them beside the combined kernel and the inner solver.
+
+        Where the combined kernel does not fit, its rows are computed on demand, if loss and solver can do with that.
+        """
         budget = budget_bytes(self.memory_budget)
+        usable = int((1 - _HEADROOM) * budget)
         # SMO copies at most half of the samples; a factorization holds copies of the matrix, newton one a task.
         matrices = 3.0 if isinstance(loss, SmoothLoss) or self._works_on_few() else 1.3
         if self.solver == "newton" or (self.solver == "auto" and may_take_newton(self._norm(), n)):
             matrices = 2.0 + n_tasks
-        workspace = int(matrices * 8 * n * n)
-        if workspace > (1 - _HEADROOM) * budget:
-            raise MemoryError(
-                f"memory_budget is {human_bytes(budget)}, but the combined kernel of {n} samples and its solver "
-                f"need {human_bytes(workspace / (1 - _HEADROOM))}."
-            )
-        return max(1, int((1 - _HEADROOM) * budget) - workspace)
+        if self.combination != "sum":
+            matrices += 1.0  # for the derivative
+        need = int(matrices * 8 * n * n)
+        if need <= usable:
+            return "auto", max(1, usable - need)
+        if self._can_do_with_rows(table, loss):
+            products = 8 * n_tasks * len(self._bank(table)) * n
+            need = min(need, products + 4 * _LEAST_ROWS * n)
+            if need <= usable:
+                return "rows", usable - products
+        raise MemoryError(
+            f"memory_budget is {human_bytes(budget)}, but the combined kernel of {n} samples and its solver "
+            f"need {human_bytes(need / (1 - _HEADROOM))}."
+        )
+
+    def _can_do_with_rows(self, table: Any, loss: Loss) -> bool:
+        """Return whether the fit can do without the combined kernel as a matrix."""
+        if self.combination != "sum" or isinstance(loss, SmoothLoss) or self.solver not in _ROW_SOLVERS:
+            return False
+        return not any(isinstance(kernel, GaussianLadder) for kernel in self._bank(table))
 
     def _solve(self, problems: list[Problem], starts: list[np.ndarray | None]) -> list[Result]:
         interrupted = threading.Event()
@@ -224,7 +246,9 @@ class BaseMKL(BaseEstimator):
                 delayed(copy_context().run)(self._solve_one, problem, start, interrupted)
                 for problem, start in zip(problems, starts, strict=True)
             ]
-            return Parallel(n_jobs=self.n_jobs, prefer="threads")(jobs)
+            # A bank with rows on demand remembers its last problem, and uses all cores by itself.
+            n_jobs = 1 if isinstance(problems[0].bank, OnDemandBank) else self.n_jobs
+            return Parallel(n_jobs=n_jobs, prefer="threads")(jobs)
 
     def _solve_one(self, problem: Problem, start: np.ndarray | None, interrupted: threading.Event) -> Result:
         """Solve one of several problems; after Ctrl-C the rest gets one iteration each, for a whole model."""

@@ -65,7 +65,8 @@ def _fall_offset(beta, lower, epsilon):
 
 
 @njit(cache=True, nogil=True)
-def _offsets(beta, lower, upper, epsilon):
+def offsets(beta, lower, upper, epsilon):
+    """Return what is added to -g to get the rates of going up and down."""
     rise, fall = np.empty(beta.size), np.empty(beta.size)
     for k in range(beta.size):
         rise[k] = _rise_offset(beta[k], upper[k], epsilon)
@@ -157,7 +158,7 @@ def _move_pair(beta, i, j, step, ceiling, floor):
 @njit(cache=True, nogil=True, fastmath=_FAST)
 def _pair_loop(K, diagonal, g, beta, lower, upper, epsilon, tol, max_iter):
     """Pair steps with 1' beta kept; changes g and beta in place. Returns (iterations, violation)."""
-    rise, fall = _offsets(beta, lower, upper, epsilon)
+    rise, fall = offsets(beta, lower, upper, epsilon)
     i, rate_up = _step_and_choose(g, g, g, 0.0, rise)
     for iteration in range(max_iter):
         row_i = K[i]
@@ -251,10 +252,11 @@ def _single_violation(g, beta, lower, upper, epsilon):
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def _kept(g, beta, lower, upper, epsilon, intercept):
-    """Return the samples that may still move: all but those at a bound that pushes them back."""
-    rise, fall = _offsets(beta, lower, upper, epsilon)
+def movable(g, beta, lower, upper, epsilon, intercept, slack):
+    """Return the samples that may still move: all but those at a bound that pushes them back by ``slack`` or more."""
+    rise, fall = offsets(beta, lower, upper, epsilon)
     high, low = _extremes(g, rise, fall) if intercept else (0.0, 0.0)
+    high, low = high + slack, low - slack
     keep = np.empty(g.size, np.int64)
     count = 0
     for k in range(g.size):
@@ -291,9 +293,10 @@ def _run(K, diagonal, g, beta, lower, upper, epsilon, tol, max_iter, intercept):
 
 
 @njit(cache=True, nogil=True)
-def _violation(g, beta, lower, upper, epsilon, intercept):
+def violation(g, beta, lower, upper, epsilon, intercept):
+    """Return by how much the optimality conditions are violated, in the unit of y."""
     if intercept:
-        rise, fall = _offsets(beta, lower, upper, epsilon)
+        rise, fall = offsets(beta, lower, upper, epsilon)
         return _pair_violation(g, rise, fall)
     return _single_violation(g, beta, lower, upper, epsilon)
 
@@ -310,12 +313,12 @@ def _solve_shrunk(K, diagonal, g, beta, lower, upper, epsilon, tol, max_iter, in
     done = 0
     while done < max_iter:
         burst = min(max(keep.size, 200), max_iter - done)
-        used, violation = _run(small, diag, gk, bk, lo, up, epsilon, tol, burst, intercept)
+        used, worst = _run(small, diag, gk, bk, lo, up, epsilon, tol, burst, intercept)
         done += used
         beta[keep] = bk
-        if violation <= tol:
+        if worst <= tol:
             break
-        inner = _kept(gk, bk, lo, up, epsilon, intercept)
+        inner = movable(gk, bk, lo, up, epsilon, intercept, 0.0)
         if 10 * inner.size < 7 * keep.size and inner.size > 1:
             small, diag, gk, bk = _compact(small, inner), diag[inner], gk[inner], bk[inner]
             lo, up = lo[inner], up[inner]
@@ -325,26 +328,26 @@ def _solve_shrunk(K, diagonal, g, beta, lower, upper, epsilon, tol, max_iter, in
 
 
 @njit(cache=True, nogil=True)
-def _solve(K, diagonal, g, beta, lower, upper, epsilon, tol, max_iter, intercept):
+def solve_in_place(K, diagonal, g, beta, lower, upper, epsilon, tol, max_iter, intercept):
     """Alternate bursts on all samples with solves on those that may still move; in place."""
     n = g.size
     done = 0
     # The first shrunken solves are rough, so that little is lost when the guess of who moves was wrong.
-    violation = _violation(g, beta, lower, upper, epsilon, intercept)
-    while violation > tol and done < max_iter:
-        keep = _kept(g, beta, lower, upper, epsilon, intercept)
+    worst = violation(g, beta, lower, upper, epsilon, intercept)
+    while worst > tol and done < max_iter:
+        keep = movable(g, beta, lower, upper, epsilon, intercept, 0.0)
         if 2 * keep.size <= n and keep.size > 1:
-            rough = max(tol, 0.1 * violation)
+            rough = max(tol, 0.1 * worst)
             used = _solve_shrunk(K, diagonal, g, beta, lower, upper, epsilon, rough, max_iter - done, intercept, keep)
         else:
             burst = min(max(n // 2, 100), max_iter - done)
             used, _ = _run(K, diagonal, g, beta, lower, upper, epsilon, tol, burst, intercept)
         done += used
-        after = _violation(g, beta, lower, upper, epsilon, intercept)
-        if used == 0 and after >= violation:
+        after = violation(g, beta, lower, upper, epsilon, intercept)
+        if used == 0 and after >= worst:
             break  # rounding: no step left that a float64 can take
-        violation = after
-    return done, violation
+        worst = after
+    return done, worst
 
 
 def solve_box(
@@ -389,19 +392,22 @@ def solve_box(
     >>> solve_box(np.eye(2), y, np.minimum(0, 5 * y), np.maximum(0, 5 * y)).beta
     array([ 1., -1.])
     """
-    if start is None or not np.any(start):
-        beta, gradient = np.zeros(y.size), -y.astype(np.float64)
-    else:
-        beta = np.clip(start, lower, upper)
-        if intercept:
-            beta = balanced(beta, lower, upper)
-        gradient = _product(K, beta) - y
+    beta = feasible_start(start, lower, upper, intercept)
+    gradient = _product(K, beta) - y if np.any(beta) else -y.astype(np.float64)
     diagonal = K.diagonal().copy()
     max_iter = 1000 * y.size + 100_000 if max_iter is None else max_iter
-    n_iter, violation = _solve(
+    n_iter, worst = solve_in_place(
         K, diagonal, gradient, beta, lower, upper, float(epsilon), float(tol), max_iter, intercept
     )
-    return BoxSolution(beta, gradient, n_iter, bool(violation <= tol))
+    return BoxSolution(beta, gradient, n_iter, bool(worst <= tol))
+
+
+def feasible_start(start: np.ndarray | None, lower: np.ndarray, upper: np.ndarray, intercept: bool) -> np.ndarray:
+    """Return a feasible point near ``start``: in the box, and with 1' beta = 0 where there is an intercept."""
+    if start is None or not np.any(start):
+        return np.zeros(lower.size)
+    beta = np.clip(start, lower, upper)
+    return balanced(beta, lower, upper) if intercept else beta
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)

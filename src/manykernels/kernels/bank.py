@@ -18,10 +18,12 @@ from manykernels.kernels.composite import CompositeBank
 from manykernels.kernels.groups import BoundKernel, make_groups
 from manykernels.kernels.ladder import GaussianLadder, LadderBank
 from manykernels.kernels.normalize import Normalization, learn_normalization
+from manykernels.kernels.on_demand import OnDemandBank
 from manykernels.kernels.parametric import ParametricBank
 from manykernels.kernels.plan import plan_storages
 from manykernels.kernels.precomputed import Precomputed
 from manykernels.kernels.product import GaussianProduct
+from manykernels.kernels.storage import FactorStorage
 
 
 class KernelBank:
@@ -122,8 +124,9 @@ class KernelBank:
             Weights for the means that normalization and centring learn.
         memory_budget : int, str or None
             Bytes that the kernels may take, such as 10**9 or "1GB".
-        storage : {"auto", "packed", "factors", "recomputed"}
-            "auto" chooses by the memory budget.
+        storage : {"auto", "packed", "factors", "recomputed", "rows"}
+            "auto" chooses by the memory budget. With "rows" not even the combined kernel is a matrix: the budget is
+            for a cache of its rows.
         precision : {"single", "double"}
             Of the kernel values that are held, unless they leave the range of float32; sums are always in double.
 
@@ -142,6 +145,8 @@ class KernelBank:
         options: dict[str, Any] = {"normalize": normalize, "center": center, "storage": storage, "precision": precision}
         plain = [kernel for kernel in self.kernels if isinstance(kernel, Kernel)]
         ladders = [kernel for kernel in self.kernels if isinstance(kernel, GaussianLadder)]
+        if ladders and storage == "rows":
+            raise TypeError(f"storage='rows' needs kernels one by one, got {ladders[0]!r}.")
         budget = budget_bytes(memory_budget)
         parts: list[BoundBank | LadderBank] = []
         if plain:
@@ -222,7 +227,11 @@ def _bind_plain(
     storages = plan_storages(
         bound, X, normalization, weight, budget=budget, storage=storage, dtype=PRECISIONS[precision], reserve=reserve
     )
-    return BoundBank(bound, X, normalization, weight, storages, precision)
+    bank = BoundBank(bound, X, normalization, weight, storages, precision)
+    if storage != "rows":
+        return bank
+    held = sum(part.columns.nbytes for part in storages if isinstance(part, FactorStorage))
+    return OnDemandBank(bank, max(budget - held, 1))
 
 
 def _report_zero_kernels(names: Sequence[str], scale: np.ndarray) -> None:

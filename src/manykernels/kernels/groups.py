@@ -37,9 +37,16 @@ class KernelGroup:
             return X
         return X[:, self.positions]
 
-    def blocks(self, V: Any, W: Any, wanted: Iterable[int]) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield (place in the group, kernel block of shape (len(V), len(W)) in float64) for the wanted kernels."""
+    def blocks(
+        self, V: Any, W: Any, wanted: Iterable[int], dtype: type = np.float64
+    ) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield (place in the group, kernel block of shape (len(V), len(W))) for the wanted kernels.
+
+        With float32, distances are rounded as in :meth:`segments`, and so are Gaussian kernels.
+        """
         shared = None if self.base is None else base_matrix(self.base, V, W)
+        if shared is not None and self.base == "distance":
+            shared = shared.astype(dtype, copy=False)
         wanted = list(wanted)
         for g in wanted:
             kernel = self.kernels[g]

@@ -74,13 +74,18 @@ class Normalization:
             _center_segment(segment, start, stop, means, self.totals[k])
         segment *= segment.dtype.type(self.scale[k])
 
-    def apply_rows(self, k: int, block: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Return the rows of training kernel k, given as the raw block of shape (len(rows), n), normalized."""
+    def apply_rows(
+        self, k: int, block: np.ndarray, rows: np.ndarray, columns: np.ndarray | slice = slice(None)
+    ) -> np.ndarray:
+        """Normalize a raw block of training kernel k, shape (len(rows), len(columns)), in place and return it."""
         if self.inverse_norms is not None:
-            block = block * self.inverse_norms[k][rows, None] * self.inverse_norms[k]
+            block *= self.inverse_norms[k][rows, None]
+            block *= self.inverse_norms[k][columns]
         if self.means is not None and self.totals is not None:
-            block = block - self.means[k][rows, None] - self.means[k] + self.totals[k]
-        return block * self.scale[k]
+            block -= self.means[k][rows, None]
+            block -= self.means[k][columns] - self.totals[k]
+        block *= block.dtype.type(self.scale[k])
+        return block
 
     def apply_factor(self, k: int, factor: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return the factor of the normalized training kernel k."""

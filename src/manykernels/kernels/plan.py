@@ -12,7 +12,7 @@ from manykernels.kernels.groups import BoundKernel, make_groups
 from manykernels.kernels.normalize import Normalization
 from manykernels.kernels.storage import FactorStorage, PackedStorage, RecomputedStorage, Storage
 
-STORAGES = ("auto", "packed", "factors", "recomputed")
+STORAGES = ("auto", "packed", "factors", "recomputed", "rows")
 # Up to this rank, a matrix product with the factors costs no more than reading the packed triangle.
 _SMALL_RANK = 8
 # Kernels in float32 are rounded by this much, beside a diagonal of 1; approximate factors may be as wrong, not more.
@@ -39,9 +39,9 @@ def plan_storages(
         raise ValueError(f"storage must be one of {STORAGES}, got {storage!r}.")
     plan = _Plan(bound, X, normalization, sample_weight, budget, dtype)
     n, asked = X.shape[0], storage == "factors"
-    if storage in ("auto", "factors"):
+    if storage in ("auto", "factors", "rows"):
         plan.take_factors(n // 4 if asked else min(_SMALL_RANK, n // 4), exact=True)
-    if dtype == np.float32 and (asked or (storage == "auto" and not plan.rest_fits())):
+    if dtype == np.float32 and (asked or storage == "rows" or (storage == "auto" and not plan.rest_fits())):
         plan.take_factors(n // 4 if asked else n // 8, exact=False)
     fit = plan.rest.size if plan.rest_fits() else max(max(plan.budget, 0) // plan.triangle - reserve, 0)
     plan.take_triangles({"auto": fit, "packed": plan.rest.size, "factors": plan.rest.size}.get(storage, 0))

@@ -14,7 +14,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
+import scipy.sparse as sp
 
+from manykernels.compute.linalg import add_row_sum, add_scaled
 from manykernels.compute.memory import human_bytes
 from manykernels.compute.packed import (
     add_block,
@@ -37,6 +39,8 @@ from manykernels.kernels.normalize import Normalization
 
 _SMALL_PASS = 1 << 13  # with fewer kernels times samples, one thread is done before others wake up
 FACTOR_ROWS = 64  # rows at a time for products with wide factors: fewer would read the factors too often
+_TILE = (128, 1024)  # rows and columns of a tile: with those it is made of, it stays in the cache
+_DENSE_COLUMNS = 2000
 BLOCK_ENTRIES = 1 << 16  # a block of rows in float64 is then half a megabyte: it stays in the cache
 
 
@@ -74,6 +78,12 @@ class Storage(Protocol):
 
     def rows(self, rows: np.ndarray, local: np.ndarray) -> np.ndarray:
         """Return rows of the chosen kernels, shape (len(local), len(rows), n)."""
+
+    def add_rows(self, rows: np.ndarray, columns: np.ndarray, weights: np.ndarray, out: np.ndarray) -> None:
+        """Add the weighted sum of the kernels' blocks [rows, columns] to ``out``, in place."""
+
+    def add_products(self, rows: np.ndarray, coefficients: np.ndarray, out: np.ndarray) -> None:
+        """Add sum_r coefficients[t, r] K_k[rows[r]] to out[t, k], of shape (n_tasks, n_held, n), in place."""
 
 
 def held_here(indices: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -148,6 +158,14 @@ class PackedStorage:
         unpack_rows(self.stack, self.places[local], rows, self.n, out)
         return out
 
+    def add_rows(self, rows: np.ndarray, columns: np.ndarray, weights: np.ndarray, out: np.ndarray) -> None:
+        for k in np.flatnonzero(weights):
+            out += weights[k] * self.rows(rows, np.array([k]))[0][:, columns]
+
+    def add_products(self, rows: np.ndarray, coefficients: np.ndarray, out: np.ndarray) -> None:
+        for k in range(self.indices.size):
+            out[:, k] += coefficients @ self.rows(rows, np.array([k]))[0]
+
 
 class FactorStorage:
     """Factors F_k of shape (n, rank) with K_k = F_k F_k', side by side in one matrix."""
@@ -200,6 +218,13 @@ class FactorStorage:
 
     def rows(self, rows: np.ndarray, local: np.ndarray) -> np.ndarray:
         return np.array([self._factor(k)[rows] @ self._factor(k).T for k in local]).reshape(local.size, rows.size, -1)
+
+    def add_rows(self, rows: np.ndarray, columns: np.ndarray, weights: np.ndarray, out: np.ndarray) -> None:
+        out += (self.columns[rows] * weights[self.owner]) @ self.columns[columns].T
+
+    def add_products(self, rows: np.ndarray, coefficients: np.ndarray, out: np.ndarray) -> None:
+        for k in range(self.indices.size):
+            out[:, k] += (coefficients @ self._factor(k)[rows]) @ self._factor(k).T
 
     def _factor(self, k: int) -> np.ndarray:
         """Return the factor of a kernel, a view."""
@@ -331,3 +356,43 @@ class RecomputedStorage:
             for g, block in group.blocks(view[rows], view, np.flatnonzero(wanted[places])):
                 out[places[g]] = self._normalization.apply_rows(int(group.indices[g]), block, rows)
         return out[local].astype(self.dtype).astype(np.float64)
+
+    def add_rows(self, rows: np.ndarray, columns: np.ndarray, weights: np.ndarray, out: np.ndarray) -> None:
+        def add(local: int, of_rows: slice, of_columns: slice, block: np.ndarray) -> None:
+            add_scaled(block, out.dtype.type(weights[local]), out[of_rows, of_columns])
+
+        self._visit(rows, columns, weights != 0, add)
+
+    def add_products(self, rows: np.ndarray, coefficients: np.ndarray, out: np.ndarray) -> None:
+        def add(local: int, of_rows: slice, of_columns: slice, block: np.ndarray) -> None:
+            for t in range(out.shape[0]):
+                add_row_sum(block, coefficients[t, of_rows], out[t, local, of_columns])
+
+        self._visit(rows, np.arange(self.n), np.ones(self.indices.size, bool), add)
+
+    def _visit(self, rows: np.ndarray, columns: np.ndarray, wanted: np.ndarray, visit: Callable) -> None:
+        """Compute the blocks [rows, columns] of the wanted kernels in tiles that stay in the cache.
+
+        ``visit(local, slice of rows, slice of columns, block)`` is called for each; threads divide the columns.
+        """
+        dtype = self._working if self._normalization.inverse_norms is None else np.float64
+        cuts = [slice(low, low + _TILE[1]) for low in range(0, columns.size, _TILE[1])]
+        pieces = [slice(low, low + _TILE[0]) for low in range(0, rows.size, _TILE[0])]
+
+        def tile(cut: slice) -> None:
+            for group, view, places in zip(self._groups, self._views, self._locals, strict=True):
+                inside = np.flatnonzero(wanted[places])
+                if inside.size == 0:
+                    continue
+                right = _light(view[columns[cut]])
+                for piece in pieces:
+                    for g, block in group.blocks(_light(view[rows[piece]]), right, inside, dtype):
+                        self._normalization.apply_rows(int(group.indices[g]), block, rows[piece], columns[cut])
+                        visit(int(places[g]), piece, cut, block.astype(self.dtype, copy=False))
+
+        parallel(tile, cuts)
+
+
+def _light(V: Any) -> Any:
+    """Return a few rows of sparse data as an array where that makes products faster."""
+    return V.toarray() if sp.issparse(V) and V.shape[1] <= _DENSE_COLUMNS else V

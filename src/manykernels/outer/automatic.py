@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from manykernels.core.progress import silent
 from manykernels.core.results import Result, joined
 from manykernels.norms import LpNorm, LpPenalty
 from manykernels.outer.group_lasso import group_lasso
-from manykernels.outer.multilevel import multilevel_newton
+from manykernels.outer.multilevel import has_both_classes, multilevel_newton
 from manykernels.outer.newton import newton
 from manykernels.outer.spg import spg
 from manykernels.problem import Norm, Problem
@@ -24,6 +25,8 @@ _HEAVY = 3e7
 # The interior point would take minutes beyond this number of samples.
 _MANY_SAMPLES = 6000
 _PATIENCE = 100
+# A part of the samples gives a first guess of the weights where it has this many, and to this gap.
+_FEWEST, _COARSE_GAP = 200, 1e-2
 # For p > 1 all kernels have weights: a second-order step pays where they are few beside the samples.
 _LARGE, _SAMPLES_PER_KERNEL = 1000, 8
 
@@ -43,8 +46,11 @@ def automatic(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, star
 
     For p near 1 :func:`newton` for few samples and :func:`multilevel_newton` for many, otherwise
     :func:`group_lasso`, unless samples are many and kernels few; :func:`spg` for penalties without a closed form and
-    for kernels that are no sum. Parameters and result are theirs.
+    for kernels that are no sum. Where the combined kernel does not fit into memory, a part of the samples gives the
+    first weights. Parameters and result are theirs.
     """
+    if start is None and _has_rows_only(problem):
+        start = _coarse_weights(problem)
     methods = list(_methods(problem))
     result: Result | None = None
     for place, solver in enumerate(methods, start=1):
@@ -65,6 +71,9 @@ def _methods(problem: Problem) -> Iterator[Callable[..., Result]]:
     if not hasattr(problem.norm, "weights") or "quad_forms" not in problem.bank.capabilities:
         yield spg
         return
+    if _has_rows_only(problem):
+        yield spg if selects_few(problem.norm) else group_lasso
+        return
     n_samples = problem.y.shape[1]
     finite = isinstance(problem.norm, (LpNorm, LpPenalty)) and np.isfinite(problem.norm.p)
     if finite and _steps_in_weights(problem):
@@ -75,6 +84,21 @@ def _methods(problem: Problem) -> Iterator[Callable[..., Result]]:
         yield group_lasso
     if finite and n_samples <= _MANY_SAMPLES and (_steps_in_weights(problem) or not selects_few(problem.norm)):
         yield newton
+
+
+def _has_rows_only(problem: Problem) -> bool:
+    """Return whether the combined kernel is rows on demand: few methods can do with that."""
+    return hasattr(problem.bank, "coarse_size")
+
+
+def _coarse_weights(problem: Problem) -> np.ndarray | None:
+    """Return the weights that are best for a random part of the samples, whose losses count the more."""
+    size = problem.bank.coarse_size  # type: ignore[attr-defined]
+    if size < _FEWEST or not has_both_classes(problem, size):
+        return None
+    part = problem.tail(size)
+    with silent():
+        return automatic(replace(part, C=part.C * (problem.y.shape[1] / size)), tol=_COARSE_GAP).weights
 
 
 def _steps_in_weights(problem: Problem) -> bool:

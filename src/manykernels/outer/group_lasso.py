@@ -17,6 +17,8 @@ still holds without them.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from manykernels.compute.threads import blas_threads_for
@@ -72,7 +74,7 @@ def group_lasso(
 
 def _run(problem: Problem, tol: float, max_iter: int, start: np.ndarray | None) -> Result:
     recorder, closed_form = Recorder(problem, tol), getattr(problem.norm, "weights")  # noqa: B009 - not all norms have it
-    K = np.empty((problem.bank.n_samples, problem.bank.n_samples))
+    K = problem.workspace()
     weights = problem.norm.initial_weights(problem.bank.n_kernels) if start is None else _positive(problem, start)
     machine, gap = None, _FIRST_GAP
     with recorder.interruptible():
@@ -94,7 +96,7 @@ def _positive(problem: Problem, weights: np.ndarray) -> np.ndarray:
 
 
 def _evaluate(
-    recorder: Recorder, K: np.ndarray, weights: np.ndarray, machine: Machine | None, expected_gap: float
+    recorder: Recorder, K: Any, weights: np.ndarray, machine: Machine | None, expected_gap: float
 ) -> tuple[Machine, Certificate, np.ndarray]:
     """Solve with these weights: one combining pass, an inner solve, one pass of quadratic forms."""
     problem = recorder.problem
@@ -103,7 +105,7 @@ def _evaluate(
     return machine, problem.certificate(weights, machine, quad_forms), quad_forms
 
 
-def _prune(recorder: Recorder, K: np.ndarray) -> None:
+def _prune(recorder: Recorder, K: Any) -> None:
     """Remove the kernels that together carry next to no weight, if the certificate still holds without them."""
     weights = recorder.weights
     if weights is None or not recorder.problem.norm.selects:

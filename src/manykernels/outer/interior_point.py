@@ -268,7 +268,7 @@ class InteriorPoint:
         except LinAlgError:
             return False
         length = min(1.0, _TO_BOUNDARY * self._longest(step))
-        if not length > _LEAST_STEP:
+        if not length > _LEAST_STEP or not np.all(np.isfinite(step.x)) or not np.all(np.isfinite(step.d)):
             return False
         self.point = point.plus(length, step)
         self.products = self._products(self.point.x)

@@ -53,12 +53,13 @@ def multilevel_newton(
 def _sizes(problem: Problem) -> list[int]:
     """Return how many samples each level has, the fewest first; in each, no task's targets are all the same."""
     sizes, size = [], problem.bank.n_samples // 2
-    while size >= _COARSEST and _has_both_classes(problem, size):
+    while size >= _COARSEST and has_both_classes(problem, size):
         sizes.append(size)
         size //= 2
     return sizes[::-1]
 
 
-def _has_both_classes(problem: Problem, size: int) -> bool:
+def has_both_classes(problem: Problem, size: int) -> bool:
+    """Return whether no task's targets are all the same in the last ``size`` samples."""
     part = problem.y[:, -size:]
     return bool(np.all(part.min(axis=1) < part.max(axis=1)))

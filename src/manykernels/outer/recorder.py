@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
@@ -92,7 +93,7 @@ class Recorder:
         self.trace = joined(self.trace, result.trace)
         self.n_inner_solves += result.n_inner_solves
 
-    def solve(self, K: np.ndarray, start: Machine | None, expected_gap: float) -> Machine:
+    def solve(self, K: Any, start: Machine | None, expected_gap: float) -> Machine:
         """Solve the machine for the kernel K, as exactly as a gap of ``expected_gap`` asks for."""
         machine, error = start, np.inf
         while True:
@@ -108,7 +109,7 @@ class Recorder:
                 return machine
             self._inner_tol *= 0.1
 
-    def result(self, K: np.ndarray, converged: bool | None = None) -> Result:
+    def result(self, K: Any, converged: bool | None = None) -> Result:
         """Return the best iterate; K is a combined kernel near it, for the size of the rounding errors.
 
         ``converged`` is by the gap unless a rule of its own is given.

@@ -132,7 +132,7 @@ class ProjectedGradient:
     def __init__(self, problem: Problem, tol: float, options: Options) -> None:
         self.problem, self.tol, self.options = problem, tol, options
         self.recorder = Recorder(problem, tol)
-        self.K = np.empty((problem.bank.n_samples, problem.bank.n_samples))
+        self.K = problem.workspace()
         self.has_gap = problem.norm.has_dual and "quad_forms" in problem.bank.capabilities
         self.longest = options.longest or (_FAR if "quad_forms" in problem.bank.capabilities else _NEAR)
         self.inner_tol = 0.1 if options.tune_precision else _FINE

@@ -1,0 +1,132 @@
+"""Kernels of so many samples that not even one matrix of them fits: rows are computed when they are asked for.
+
+Two things are kept. The *products* F_k = K_k beta of every kernel with the last beta, shape (n_kernels, n): they give
+the quadratic forms beta' F_k, and K_d beta = sum_k d_k F_k whatever the weights d, so that after a change of the
+weights a solver goes on from its last beta without computing anything; a new beta costs the rows where it changed. And
+a cache of rows of the combined kernel, on the columns of the samples that may still move.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from manykernels.compute.rowcache import RowCache
+from manykernels.kernels.bound import PRECISIONS, BoundBank
+
+CAPABILITIES = frozenset({"combine", "quad_forms", "derivative_forms", "diagonal", "largest_diagonals", "rows", "tail"})
+_COARSE = 3000
+
+
+class OnDemandBank(BoundBank):
+    """A bank whose combined kernel is no matrix but rows on demand.
+
+    Parameters
+    ----------
+    bank : BoundBank
+    cache_bytes : int
+        Memory for rows of the combined kernel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.kernels import Gaussian, KernelBank
+    >>> from manykernels.kernels.on_demand import OnDemandBank
+    >>> X = np.random.default_rng(0).normal(size=(50, 2))
+    >>> bank = OnDemandBank(KernelBank([Gaussian(1.0), Gaussian(2.0)]).bind(X), cache_bytes=10**6)
+    >>> beta = np.ones((1, 50))
+    >>> K = bank.combine(np.array([0.5, 0.5]))
+    >>> np.allclose(K.product(beta), 0.5 * bank.rows(range(50)).sum(axis=0) @ np.ones(50))
+    True
+    """
+
+    capabilities = CAPABILITIES
+
+    def __init__(self, bank: BoundBank, cache_bytes: int) -> None:
+        super().__init__(bank.bound, bank.X, bank.normalization, bank.sample_weight, bank.storages, bank.precision)
+        self._cache_bytes = cache_bytes
+        self._beta: np.ndarray | None = None
+        self._products: list[np.ndarray] = []
+
+    def workspace(self) -> CombinedRows:
+        """Return what :meth:`combine` writes to."""
+        return CombinedRows(self, self._cache_bytes)
+
+    def combine(self, weights: np.ndarray, out: Any = None) -> Any:
+        """Return sum_k weights[k] K_k as rows on demand; ``out`` is a workspace to use again."""
+        K = self.workspace() if out is None else out
+        K.weigh(self._check_weights(weights))
+        return K
+
+    def products(self, beta: np.ndarray) -> list[np.ndarray]:
+        """Return K_k beta_t for beta of shape (n_tasks, n): for each storage an array (n_tasks, n_held, n).
+
+        The arrays are overwritten by the next call.
+        """
+        if self._beta is None or self._beta.shape != beta.shape:
+            self._beta = np.zeros_like(beta)
+            self._products = [np.zeros((beta.shape[0], s.indices.size, self.n_samples)) for s in self.storages]
+        change = beta - self._beta
+        rows = np.flatnonzero(np.any(change != 0, axis=0))
+        if rows.size:
+            changes = np.ascontiguousarray(change[:, rows])
+            for storage, held in zip(self.storages, self._products, strict=True):
+                storage.add_products(rows, changes, held)
+            self._beta = beta.copy()
+        return self._products
+
+    def combined_product(self, weights: np.ndarray, beta: np.ndarray) -> np.ndarray:
+        """Return sum_k weights[k] K_k beta_t, shape (n_tasks, n)."""
+        parts = zip(self.storages, self.products(beta), strict=True)
+        return np.sum([np.einsum("k,tkn->tn", weights[s.indices], held) for s, held in parts], axis=0)
+
+    def quad_forms(self, beta: np.ndarray, subset: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
+        """Return beta' K_k beta of the kernels of the subset, as :meth:`BoundBank.quad_forms`."""
+        rows = np.ascontiguousarray(np.atleast_2d(beta), dtype=np.float64)
+        forms = np.empty((rows.shape[0], self.n_kernels))
+        for storage, held in zip(self.storages, self.products(rows), strict=True):
+            forms[:, storage.indices] = np.einsum("tkn,tn->tk", held, rows)
+        forms = np.maximum(forms[:, self._chosen(subset)], 0.0)
+        return forms if beta.ndim == 2 else forms[0]
+
+    @property
+    def coarse_size(self) -> int:
+        """How many samples a problem may have that is solved in memory for a first guess of the weights."""
+        fit = int(np.sqrt(self._cache_bytes / (self.n_kernels * np.dtype(PRECISIONS[self.precision]).itemsize)))
+        return min(fit, self.n_samples // 4, _COARSE)
+
+    def tail(self, size: int) -> BoundBank:
+        """Return the kernels on the last ``size`` samples, held in memory."""
+        return super().tail(size).subset(np.arange(self.n_kernels))
+
+
+class CombinedRows:
+    """The combined kernel of an :class:`OnDemandBank`; ``n`` samples."""
+
+    def __init__(self, bank: OnDemandBank, cache_bytes: int) -> None:
+        self._bank, self.n = bank, bank.n_samples
+        self._weights = np.zeros(bank.n_kernels)
+        self.cache = RowCache(self._compute, cache_bytes)
+
+    def weigh(self, weights: np.ndarray) -> None:
+        """Take other weights; rows computed with the last ones are forgotten."""
+        if not np.array_equal(weights, self._weights):
+            self._weights = weights.copy()
+            self.cache.clear()
+
+    def diagonal(self) -> np.ndarray:
+        """Return the diagonal of the combined kernel."""
+        active = np.flatnonzero(self._weights)
+        return self._weights[active] @ self._bank.diagonal(active)
+
+    def product(self, beta: np.ndarray) -> np.ndarray:
+        """Return K beta_t for beta of shape (n_tasks, n); only rows where beta is not the last one are computed."""
+        if not np.any(beta):
+            return np.zeros(beta.shape)
+        return self._bank.combined_product(self._weights, beta)
+
+    def _compute(self, rows: np.ndarray, columns: np.ndarray, out: np.ndarray) -> None:
+        for storage in self._bank.storages:
+            storage.add_rows(rows, columns, self._weights[storage.indices], out)
