@@ -114,7 +114,7 @@ ABLATION = {
     "PGD+N": spg_with(spectral=False, tune_precision=False, proximal=False),
     "PGD+S": spg_with(non_monotone=False, tune_precision=False, proximal=False),
     "PGD+N+S": spg_with(tune_precision=False, proximal=False),
-    "SPG as in the paper": spg_with(proximal=False, longest=10.0),
+    "SPG as in the paper": spg_with(proximal=False, scaled=False, longest=10.0),
     "SPG": spg_with(),
 }
 

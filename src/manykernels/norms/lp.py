@@ -96,7 +96,7 @@ class LpNorm:
         """Return the nearest weights with d >= 0 and ||d||_p <= 1."""
         return onto_lp_ball(weights, self.p)
 
-    def prox(self, values: np.ndarray, length: float) -> np.ndarray:
+    def prox(self, values: np.ndarray, length: float | np.ndarray) -> np.ndarray:
         """Return the projection: a constraint has no size."""
         return self.project(values)
 

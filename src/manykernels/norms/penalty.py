@@ -58,7 +58,7 @@ class Penalty(ABC):
         """Return the nearest weights that are allowed."""
         return np.maximum(weights, 0.0)
 
-    def prox(self, values: np.ndarray, length: float) -> np.ndarray | None:
+    def prox(self, values: np.ndarray, length: float | np.ndarray) -> np.ndarray | None:
         """Return the d >= 0 that minimizes |d - values|^2 / 2 + length * r(d), or None where that is not known."""
         return None
 
@@ -159,7 +159,7 @@ class LpPenalty(Penalty):
         largest = float(quad_forms.max(initial=0.0))
         return 1.0 if self.p > 1 or largest <= 2 * self.strength else float(np.sqrt(2 * self.strength / largest))
 
-    def prox(self, values: np.ndarray, length: float) -> np.ndarray:
+    def prox(self, values: np.ndarray, length: float | np.ndarray) -> np.ndarray:
         """Return the d >= 0 with d + length * strength * d^(p-1) = value, 0 where there is none."""
         mu = length * self.strength
         if self.p == 1:

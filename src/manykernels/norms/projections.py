@@ -55,7 +55,7 @@ def _onto_power_ball(v: np.ndarray, p: float) -> np.ndarray:
     return x / float(np.sum(x**p)) ** (1 / p)
 
 
-def shrunk(v: np.ndarray, mu: float, p: float) -> np.ndarray:
+def shrunk(v: np.ndarray, mu: float | np.ndarray, p: float) -> np.ndarray:
     """Return x >= 0 with x + mu x^(p-1) = v for each entry.
 
     For p > 2 the left side is convex and Newton's method falls to the root from x = v. For p < 2 it is concave in x,

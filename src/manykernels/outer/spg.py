@@ -17,6 +17,10 @@ Where the penalty's proximal map is known, the direction goes to prox(d - lambda
 for the smooth part J alone: the curvature of d^p near d = 0, which is infinite for p < 2, then shortens no step. For a
 constraint and for p = 1 this is the projection. It too can be switched off.
 
+With the l1 penalty, which leaves few kernels with weights of very different sizes, step and step length are measured in
+the metric diag(1 / d), with d not below a hundredth of the largest weight: a weight then changes by a part of itself.
+That takes a tenth of the steps.
+
 It stops by the relative duality gap where there is one, by the norm of the projected gradient otherwise.
 """
 
@@ -29,6 +33,7 @@ import numpy as np
 
 from manykernels.compute.threads import blas_threads_for
 from manykernels.core.results import Certificate, Machine, Result
+from manykernels.norms import LpPenalty
 from manykernels.outer.recorder import Recorder
 from manykernels.problem import Problem
 
@@ -43,6 +48,7 @@ _FINE = 1e-6  # the inner tolerance without tuning
 _LEAST_TOL = 1e-5
 _LEAST_UNIT = 40.0  # with tol = 1e-3, the projected gradient to reach is the paper's 0.04 where W is small
 _FINEST = 1e-10
+_SMALL = 1e-2
 MOST_HALVINGS = 60
 
 
@@ -59,6 +65,7 @@ class Options:
     non_monotone: bool = True
     tune_precision: bool = True
     proximal: bool = True
+    scaled: bool = True
     longest: float | None = None
     gradient_tol: float | None = None
 
@@ -139,6 +146,8 @@ class ProjectedGradient:
         self.memory, self.mass, self.average = _MEMORY[1], 1.0, np.nan
         self.converged = False
         self._takes_prox = options.proximal and problem.norm.prox(np.zeros(1), 1.0) is not None
+        l1 = isinstance(problem.norm, LpPenalty) and problem.norm.p == 1
+        self._is_scaled = l1 and self._takes_prox and options.scaled and "quad_forms" in problem.bank.capabilities
 
     def run(self, max_iter: int, start: np.ndarray | None, random_state: Any) -> Result:
         """Solve and return the result; Ctrl-C leaves the best so far to those who watch."""
@@ -191,8 +200,8 @@ class ProjectedGradient:
             certificate = Certificate(primal=problem.objective(machine) + penalty, dual=np.nan)
         return Point(weights, machine, value, -0.5 * forms, problem.norm.penalty_gradient(weights), certificate)
 
-    def target(self, point: Point, length: float) -> np.ndarray:
-        """Return where a step of this length goes: prox(d - length grad J), or P(d - length grad W)."""
+    def target(self, point: Point, length: float | np.ndarray) -> np.ndarray:
+        """Return where a step of this length, or one a weight, goes: prox(d - length grad J) or P(d - length grad W)."""
         norm, aim = self.problem.norm, point.weights - length * point.smooth
         found = norm.prox(aim, length) if self.options.proximal else None
         return norm.project(aim - length * point.pull) if found is None else found
@@ -236,7 +245,7 @@ class ProjectedGradient:
         if not self.options.spectral:
             return 1.0
         if before is None:
-            slope = np.abs(self.projected_gradient(here)).max()
+            slope = np.abs(here.gradient if self._is_scaled else self.projected_gradient(here)).max()
             return float(np.clip(1.0 / max(slope, 1e-300), _SHORTEST_LENGTH, self.longest))
         change, bend = here.weights - before.weights, here.gradient - before.gradient
         if self._takes_prox:
@@ -244,11 +253,16 @@ class ProjectedGradient:
         curvature = float(change @ bend)
         if curvature <= 0:
             return self.longest
-        return float(np.clip(change @ change / curvature, _SHORTEST_LENGTH, self.longest))
+        return float(np.clip(change @ (change / self._metric(here)) / curvature, _SHORTEST_LENGTH, self.longest))
+
+    def _metric(self, point: Point) -> np.ndarray | float:
+        """Return by what the gradient is multiplied, entry by entry, before a step."""
+        weights = point.weights
+        return np.maximum(weights, _SMALL * max(float(weights.max()), 1e-300)) if self._is_scaled else 1.0
 
     def search(self, here: Point, length: float) -> tuple[Point, float] | None:
         """Return the next point along the spectral direction and the part of it that was taken; None if none helps."""
-        aim = self.target(here, length)
+        aim = self.target(here, length * self._metric(here))
         direction = here.weights - aim
         slope = float(here.gradient @ direction)
         if self._takes_prox:
@@ -258,7 +272,7 @@ class ProjectedGradient:
         for _ in range(MOST_HALVINGS):
             there = self.evaluate(np.maximum(here.weights - share * direction, 0.0), here.machine)
             if there.value <= self._reference(here) - ENOUGH * share * slope or self._is_done(there):
-                self._remember(here, there, share, slope, float(direction @ direction) / length)
+                self._remember(here, there, share, slope, float(direction @ (direction / self._metric(here))) / length)
                 return there, share
             share *= 0.5
             if share < _SHORTEST and self.inner_tol > _LEAST_TOL and self.options.tune_precision:
