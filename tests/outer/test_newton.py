@@ -172,24 +172,29 @@ def test_screening_with_a_wide_gap_rules_out_nothing_wrong():
 
 @pytest.mark.parametrize("n_tasks", [1, 2])
 @pytest.mark.parametrize("intercept", [True, False])
-def test_both_sides_solve_the_same_system(n_tasks, intercept):
+@pytest.mark.parametrize("n_groups", [1, 3])
+def test_both_sides_solve_the_same_system(n_tasks, intercept, n_groups):
     rng = np.random.default_rng(0)
     n, m, p = 6, 20, 1.4
     K = rng.standard_normal((n, n))
     K = K @ K.T + np.eye(n)
     diagonal, G = rng.random((n_tasks, n)) + 0.1, rng.standard_normal((n_tasks, m, n))
     bend, power = rng.random(m) + 0.1, rng.random(m)
-    right = (rng.standard_normal((n_tasks, n)), rng.standard_normal(m), 0.3, rng.standard_normal(n_tasks))
-    kernel_side = _KernelSide(K.copy(), diagonal, G, bend, power, p, intercept).solve(*right)
-    sample_side = _SampleSide(K.copy(), diagonal, G, bend, power, p, intercept).solve(*right)
+    P = np.zeros((m, n_groups))
+    P[np.arange(m), np.arange(m) % n_groups] = power
+    corner = 0.1 * np.eye(n_groups) if n_groups > 1 else np.zeros((1, 1))
+    r_d = rng.standard_normal(n_groups)
+    right = (rng.standard_normal((n_tasks, n)), rng.standard_normal(m), r_d, rng.standard_normal(n_tasks))
+    kernel_side = _KernelSide(K.copy(), diagonal, G, bend, P, p, corner, intercept).solve(*right)
+    sample_side = _SampleSide(K.copy(), diagonal, G, bend, P, p, corner, intercept).solve(*right)
     for one, other in zip(kernel_side, sample_side, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-10)
     beta, d, b, tau = kernel_side
     for t in range(n_tasks):
         residual = (K + np.diag(diagonal[t])) @ beta[t] + G[t].T @ d + b[t] - right[0][t]
         np.testing.assert_allclose(residual, 0.0, atol=1e-10)
-    np.testing.assert_allclose(2 * np.einsum("tkn,tn->k", G, beta) - bend * d - power * tau, right[1], atol=1e-10)
-    assert p * power @ d == pytest.approx(0.3)
+    np.testing.assert_allclose(2 * np.einsum("tkn,tn->k", G, beta) - bend * d - P @ tau, right[1], atol=1e-10)
+    np.testing.assert_allclose(p * P.T @ d - corner @ tau, r_d, atol=1e-10)
 
 
 def test_kernels_can_be_exchanged_on_the_way():

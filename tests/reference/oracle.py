@@ -232,6 +232,41 @@ def primal_solution(grams, y, C, loss, p, fit_intercept=True, epsilon=0.1):
 
     The component f_k takes the values L_k w_k on the samples, K_k = L_k L_k', and has norm ||w_k||.
     """
+    return _primal(grams, y, C, loss, lambda a: _primal_norm_expression(a, p), fit_intercept, epsilon)
+
+
+def solve_mixed(grams, y, C, loss, q, groups, fit_intercept=True, epsilon=0.1):
+    """Optimal value of the primal with the mixed norm (sum_j (sum of a in group j)^2q)^(1/2q)."""
+    member = np.array([[own == name for own in groups] for name in sorted(set(groups))], dtype=float)
+    s = 2.0 * q
+
+    def norm_expression(a):
+        sums = member @ a
+        plain = {1.0: cp.sum, 2.0: lambda x: cp.norm(x, 2), np.inf: cp.max}.get(s)
+        return (plain(sums), []) if plain else _power_cone_norm(sums, s)
+
+    return _primal(grams, y, C, loss, norm_expression, fit_intercept, epsilon)[0]
+
+
+def mixed_certificate(grams, y, C, loss, q, groups, weights, beta, intercept, epsilon=0.1):
+    """(primal, dual, relative gap) of the mixed norm, from weights, beta (t, n) and intercepts alone."""
+    Y, costs = _tasks(y, C)
+    beta = np.atleast_2d(beta)
+    forms = np.array([sum(b @ K @ b for b in beta) for K in grams])
+    names = sorted(set(groups))
+    norms = np.asarray(weights) * np.sqrt(np.maximum(forms, 0.0))
+    sums = np.array([sum(norms[k] for k in range(len(grams)) if groups[k] == name) for name in names])
+    largest = np.array([max(forms[k] for k in range(len(grams)) if groups[k] == name) for name in names])
+    size = sums.max() if np.isinf(q) else np.sum(sums ** (2 * q)) ** (1 / (2 * q))
+    conjugate_power = 1.0 if np.isinf(q) else np.inf if q == 0.5 else 2 * q / (2 * q - 1)
+    dual_size = _vector_norm(np.sqrt(np.maximum(largest, 0.0)), conjugate_power)
+    decision = beta @ sum(w * K for w, K in zip(weights, grams, strict=True)) + np.asarray(intercept)[:, None]
+    primal = 0.5 * size**2 + np.sum(costs * loss_value(loss, Y, decision, epsilon))
+    dual = -np.sum(conjugate(loss, Y, beta, costs, epsilon)) - 0.5 * dual_size**2
+    return primal, dual, _relative_gap(primal, dual)
+
+
+def _primal(grams, y, C, loss, norm_expression, fit_intercept, epsilon):
     Y, costs = _tasks(y, C)
     unit = min(1.0, costs.mean())
     a = cp.Variable(len(grams), nonneg=True)
@@ -243,7 +278,7 @@ def primal_solution(grams, y, C, loss, p, fit_intercept=True, epsilon=0.1):
         w = cp.Variable((len(Y), L.shape[1]))
         constraints.append(_frobenius(w) <= a[k])
         decision = decision + w @ L.T
-    norm, norm_constraints = _primal_norm_expression(a, p)
+    norm, norm_constraints = norm_expression(a)
     losses = _loss_expression(loss, Y, decision, epsilon)
     objective = 0.5 / unit * cp.square(norm) + cp.sum(cp.multiply(costs / unit, losses))
     value = _solve(cp.Problem(cp.Minimize(objective), constraints + norm_constraints))

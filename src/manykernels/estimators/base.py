@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
@@ -25,13 +25,15 @@ from manykernels.kernels import Gaussian, KernelBank, ParametricKernel, standard
 from manykernels.kernels.bound import BoundBank
 from manykernels.kernels.composite import CompositeBank
 from manykernels.kernels.ladder import GaussianLadder, LadderBank
+from manykernels.kernels.missing import check_views
 from manykernels.kernels.on_demand import OnDemandBank
 from manykernels.kernels.parametric import ParametricBank
 from manykernels.losses import Loss, SmoothLoss
-from manykernels.norms import LpNorm
+from manykernels.norms import LpNorm, MixedNorm
 from manykernels.outer.automatic import automatic, may_take_newton, selects_few
 from manykernels.outer.baselines.pgd import pgd
 from manykernels.outer.group_lasso import group_lasso
+from manykernels.outer.mirror import mirror
 from manykernels.outer.multilevel import multilevel_newton
 from manykernels.outer.newton import newton
 from manykernels.outer.spg import spg
@@ -42,7 +44,7 @@ _ROUNDING_SHARE = 0.1
 _DOUBLE_BELOW = 1e-5
 # Part of the memory budget that blocks in flight and the allocator take.
 _HEADROOM = 0.15
-_NORM_PARTS = ("regularizer", "dual_regularizer", "penalty", "penalty_gradient", "project", "initial_weights", "scaled")
+_NORM_PARTS = ("regularizer", "dual_regularizer", "initial_weights", "scaled")
 # Kernels that the second-order method holds beside a bank that does not fit.
 _WORKING_SET = 60
 Bank = BoundBank | LadderBank | CompositeBank | ParametricBank
@@ -53,8 +55,9 @@ SOLVERS: dict[str, Callable[..., Result]] = {
     "group_lasso": group_lasso,
     "spg": spg,
     "pgd": pgd,
+    "mirror": mirror,
 }
-_ROW_SOLVERS = ("auto", "group_lasso", "spg", "pgd")
+_ROW_SOLVERS = ("auto", "group_lasso", "spg", "pgd", "mirror")
 _LEAST_ROWS = 256
 _RANDOM_STARTS = ("spg", "pgd")  # where a random_state is given; else they start from equal weights
 
@@ -85,6 +88,9 @@ class BaseMKL(BaseEstimator):
         if not isinstance(self.combination, ParametricKernel):
             _check_choice("combination", self.combination, ("sum", "product"))
         _check_choice("device", self.device, ("cpu",))
+        _check_choice("missing", self.missing, ("error", "ignore"))
+        if self.missing == "ignore" and self.combination != "sum":
+            raise ValueError("missing='ignore' needs combination='sum'.")
         if not isinstance(self.max_iter, (int, np.integer)) or self.max_iter < 1:
             raise ValueError(f"max_iter must be a whole number of at least 1, got {self.max_iter!r}.")
 
@@ -151,8 +157,10 @@ class BaseMKL(BaseEstimator):
                 bank = workbench.banks[precision] = self._bind(
                     table, X[samples.rows], samples.weight, storage, budget, precision
                 )
+            # Mixed norms learn the groups of the kernels here.
+            own = norm.bind(bank.groups) if isinstance(norm, MixedNorm) else norm
             # A parametric bank offers less than a finite one; solvers ask for what they need.
-            problems = [Problem(cast(Any, bank), loss, norm, y[t], C[t], self.fit_intercept) for t in tasks]
+            problems = [Problem(cast(Any, bank), loss, own, y[t], C[t], self.fit_intercept) for t in tasks]
             return bank, self._solve(problems, workbench.starts(problems))
 
         exact = self.tol < _DOUBLE_BELOW or "double" in workbench.banks
@@ -274,6 +282,8 @@ class BaseMKL(BaseEstimator):
         self.weights_ = weights[0] if len(results) == 1 else weights
         self.kernel_names_ = bank.names
         self.kernel_groups_ = bank.groups
+        self.group_names_, group_weights = _sums_by_group(bank.groups, weights)
+        self.group_weights_ = group_weights[0] if len(results) == 1 else group_weights
         self.active_ = np.flatnonzero(np.any(weights > 0, axis=0))
         self.support_ = np.flatnonzero(np.any(beta != 0, axis=0))
         self.dual_coef_ = beta[:, self.support_]
@@ -309,8 +319,24 @@ class BaseMKL(BaseEstimator):
         if getattr(X, "ndim", 2) == 3:
             stack = self._check_stack(X)
             return np.hstack([predictor.decision_from_stack(stack) for predictor in self._predictors])
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        X = self._checked(X)
         return np.hstack([predictor.decision(X) for predictor in self._predictors])
+
+    def _checked(self, X: Any) -> Any:
+        """Return new data as an array, with NaN only in rows that lack all columns of a view, if that is allowed."""
+        X = validate_data(self, X, reset=False, **self._data_rules())
+        if self.missing == "ignore":
+            for predictor in self._predictors:
+                check_views(X, [(entry.name, entry.positions) for entry in predictor.kernel.bound])
+        return X
+
+    def _data_rules(self) -> dict[str, Any]:
+        """Return what scikit-learn's check of the data is told."""
+        return {
+            "accept_sparse": "csr",
+            "dtype": np.float64,
+            "ensure_all_finite": "allow-nan" if self.missing == "ignore" else True,
+        }
 
     def _check_stack(self, stack: Any) -> np.ndarray:
         stack = check_array(stack, allow_nd=True, dtype=np.float64)
@@ -337,8 +363,8 @@ class BaseMKL(BaseEstimator):
             when each class learned its own.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        Z = X if Z is None else validate_data(self, Z, accept_sparse="csr", dtype=np.float64, reset=False)
+        X = self._checked(X)
+        Z = X if Z is None else self._checked(Z)
         kernels = [predictor.kernel.pairwise(X, Z) for predictor in self._predictors]
         return kernels[0] if len(kernels) == 1 else np.array(kernels)
 
@@ -358,7 +384,15 @@ class BaseMKL(BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.missing == "ignore"
         return tags
+
+
+def _sums_by_group(groups: Sequence[str], weights: np.ndarray) -> tuple[list[str], np.ndarray]:
+    """Return the names of the groups, in order of first appearance, and their weights, (n_problems, n_groups)."""
+    places: dict[str, int] = {}
+    owner = np.fromiter((places.setdefault(name, len(places)) for name in groups), np.int64, len(groups))
+    return list(places), np.array([np.bincount(owner, own, minlength=len(places)) for own in weights])
 
 
 def _print_step(step: Step) -> None:

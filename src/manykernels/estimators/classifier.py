@@ -57,14 +57,17 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     combination : {"sum", "product"} or ParametricKernel, default "sum"
         "product" raises Gaussian kernels to their weights and multiplies them: one width for each feature (default
         kernels) or group of columns. It has no duality gap: ``gap_`` is NaN. Or a kernel with parameters of your own.
-    solver : {"auto", "newton", "reduced_newton", "group_lasso", "spg", "pgd"}, default "auto"
+    solver : {"auto", "newton", "reduced_newton", "group_lasso", "spg", "pgd", "mirror"}, default "auto"
         "newton" is second order in weights and samples, "reduced_newton" in the weights alone (for many samples),
         "group_lasso" the closed-form alternation, "spg" the spectral projected gradient for any penalty and combination
-        ("pgd" is its baseline); "auto" takes the one that is fastest for the norm and the sizes.
+        ("pgd" is its baseline), "mirror" the mirror descent for kernels in groups; "auto" takes the one that is fastest
+        for the norm and the sizes.
     normalize : {"mean_diag", "trace", "cosine", None}, default "mean_diag"
         How kernels are made comparable; learned on the training data.
     center : bool, default False
         Center the kernels in feature space.
+    missing : {"error", "ignore"}, default "error"
+        With "ignore" a row may be NaN in all columns that a kernel sees: the kernel's values with it are then 0.
     fit_intercept : bool, default True
     probability : bool, default False
         Calibrate probabilities on held-out folds (five more fits); the logistic loss needs no calibration.
@@ -89,6 +92,9 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     ----------
     weights_ : ndarray of shape (n_kernels,), or (n_classes, n_kernels) if not shared
     kernel_names_, kernel_groups_ : sequences of str
+    group_names_ : list of str
+    group_weights_ : ndarray of shape (n_groups,), or (n_classes, n_groups) if not shared
+        The sum of the weights of each group of kernels.
     active_ : ndarray of int
         Kernels with a positive weight.
     dual_coef_ : ndarray of shape (n_problems, n_support)
@@ -140,6 +146,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         solver: str = "auto",
         normalize: str | None = "mean_diag",
         center: bool = False,
+        missing: str = "error",
         fit_intercept: bool = True,
         probability: bool = False,
         class_weight: Any = None,
@@ -161,6 +168,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         self.solver = solver
         self.normalize = normalize
         self.center = center
+        self.missing = missing
         self.fit_intercept = fit_intercept
         self.probability = probability
         self.class_weight = class_weight
@@ -194,7 +202,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         return self
 
     def _fit(self, given: Any, y: Any, sample_weight: Any, workbench: Workbench | None = None) -> None:
-        X, y = validate_data(self, given, y, accept_sparse="csr", dtype=np.float64)
+        X, y = validate_data(self, given, y, **self._data_rules())
         check_classification_targets(y)
         table = self._table(given, X)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)

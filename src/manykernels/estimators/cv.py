@@ -47,7 +47,7 @@ class _Chooser(BaseMKL):
             single = self._single(**parameters)
             single._check_parameters()
             numeric = not is_classifier(self)
-            checked, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=numeric)
+            checked, y = validate_data(self, X, y, y_numeric=numeric, **self._data_rules())
             X, weight = self._table(X, checked), None
             if sample_weight is not None:
                 weight = _check_sample_weight(sample_weight, checked, dtype=np.float64, ensure_non_negative=True)
@@ -141,6 +141,7 @@ class MKLClassifierCV(_Chooser, MKLClassifier):
         solver: str = "auto",
         normalize: str | None = "mean_diag",
         center: bool = False,
+        missing: str = "error",
         fit_intercept: bool = True,
         probability: bool = False,
         class_weight: Any = None,
@@ -164,6 +165,7 @@ class MKLClassifierCV(_Chooser, MKLClassifier):
         self.solver = solver
         self.normalize = normalize
         self.center = center
+        self.missing = missing
         self.fit_intercept = fit_intercept
         self.probability = probability
         self.class_weight = class_weight
@@ -224,6 +226,7 @@ class MKLRegressorCV(_Chooser, MKLRegressor):
         solver: str = "auto",
         normalize: str | None = "mean_diag",
         center: bool = False,
+        missing: str = "error",
         fit_intercept: bool = True,
         tol: float = 1e-3,
         max_iter: int = 1000,
@@ -244,6 +247,7 @@ class MKLRegressorCV(_Chooser, MKLRegressor):
         self.solver = solver
         self.normalize = normalize
         self.center = center
+        self.missing = missing
         self.fit_intercept = fit_intercept
         self.tol = tol
         self.max_iter = max_iter

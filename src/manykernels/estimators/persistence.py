@@ -35,15 +35,16 @@ from manykernels.kernels.learned import LearnedKernel
 from manykernels.kernels.parametric import ParametricKernel
 from manykernels.kernels.precomputed import PrecomputedColumns
 from manykernels.kernels.product import ScaledGaussian
-from manykernels.norms import LpNorm, LpPenalty, Penalty
+from manykernels.norms import LpNorm, LpPenalty, MixedNorm, Penalty
 
 FORMAT, VERSION = "manykernels-model", 1
 _ESTIMATORS: dict[str, type[BaseMKL]] = {"MKLClassifier": MKLClassifier, "MKLRegressor": MKLRegressor}
 _KERNELS: tuple[type[Kernel], ...] = (Linear, Polynomial, Gaussian, Dirichlet, Precomputed, ScaledGaussian)
-_ARRAYS = ("weights_", "active_", "dual_coef_", "support_", "intercept_", "feature_importances_")
+_ARRAYS = ("weights_", "group_weights_", "active_", "dual_coef_", "support_", "intercept_", "feature_importances_")
 _VALUES = (
     "kernel_names_",
     "kernel_groups_",
+    "group_names_",
     "objective_",
     "dual_objective_",
     "gap_",
@@ -225,6 +226,9 @@ def _encode_parameter(name: str, value: Any) -> Any:
 def _encode_norm(value: Any) -> Any:
     if isinstance(value, LpNorm):
         return {"LpNorm": _encode_norm(value.p)}
+    if isinstance(value, MixedNorm):
+        groups = None if value.groups is None else [_plain(name) for name in value.groups]
+        return {"MixedNorm": [_encode_norm(value.q), groups]}
     if isinstance(value, LpPenalty):
         return {"LpPenalty": [value.p, value.strength]}
     if isinstance(value, (Penalty, ParametricKernel)):
@@ -238,6 +242,9 @@ def _decode_parameter(value: Any) -> Any:
         return value
     if "LpNorm" in value:
         return LpNorm(_decode_parameter(value["LpNorm"]))
+    if "MixedNorm" in value:
+        q, groups = value["MixedNorm"]
+        return MixedNorm(_decode_parameter(q), groups)
     if "LpPenalty" in value:
         return LpPenalty(*value["LpPenalty"])
     if "class_weight" in value:

@@ -40,8 +40,8 @@ class MKLRegressor(RegressorMixin, BaseMKL):
 
     Attributes
     ----------
-    weights_, kernel_names_, kernel_groups_, active_, dual_coef_, support_, intercept_, objective_,
-    dual_objective_, gap_, converged_, n_iter_, n_inner_solves_, trace_, feature_importances_,
+    weights_, kernel_names_, kernel_groups_, group_names_, group_weights_, active_, dual_coef_, support_, intercept_,
+    objective_, dual_objective_, gap_, converged_, n_iter_, n_inner_solves_, trace_, feature_importances_,
     n_features_in_, feature_names_in_
         As for :class:`MKLClassifier`; there is one problem.
 
@@ -67,6 +67,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         solver: str = "auto",
         normalize: str | None = "mean_diag",
         center: bool = False,
+        missing: str = "error",
         fit_intercept: bool = True,
         tol: float = 1e-3,
         max_iter: int = 1000,
@@ -85,6 +86,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         self.solver = solver
         self.normalize = normalize
         self.center = center
+        self.missing = missing
         self.fit_intercept = fit_intercept
         self.tol = tol
         self.max_iter = max_iter
@@ -114,7 +116,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         return self
 
     def _fit(self, given: Any, y: Any, sample_weight: Any, workbench: Workbench | None = None) -> None:
-        X, y = validate_data(self, given, y, accept_sparse="csr", dtype=np.float64, y_numeric=True)
+        X, y = validate_data(self, given, y, y_numeric=True, **self._data_rules())
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         samples = distinct_samples(X, y.astype(np.float64), weight)
         target = y[samples.rows].astype(np.float64)

@@ -17,6 +17,7 @@ from manykernels.kernels.columns import column_names, describe_columns, resolve_
 from manykernels.kernels.composite import CompositeBank
 from manykernels.kernels.groups import BoundKernel, make_groups
 from manykernels.kernels.ladder import GaussianLadder, LadderBank
+from manykernels.kernels.missing import check_views
 from manykernels.kernels.normalize import Normalization, learn_normalization
 from manykernels.kernels.on_demand import OnDemandBank
 from manykernels.kernels.parametric import ParametricBank
@@ -147,14 +148,16 @@ class KernelBank:
         ladders = [kernel for kernel in self.kernels if isinstance(kernel, GaussianLadder)]
         if ladders and storage == "rows":
             raise TypeError(f"storage='rows' needs kernels one by one, got {ladders[0]!r}.")
+        places = _places(ladders, table)
+        resolved = _resolve(plain, table)
+        check_views(X, [(e.name, e.positions) for e in resolved] + [(where, at) for at, where, _ in places])
         budget = budget_bytes(memory_budget)
         parts: list[BoundBank | LadderBank] = []
         if plain:
             share = budget // 2 if ladders else budget
-            parts.append(_bind_plain(_resolve(plain, table), X, weight, budget=share, reserve=reserve, **options))
+            parts.append(_bind_plain(resolved, X, weight, budget=share, reserve=reserve, **options))
             budget -= share
         if ladders:
-            places = _places(ladders, table)
             parts.append(LadderBank(ladders, places, X, weight, budget=budget, learn=_learn, **options))
         bank = parts[0] if len(parts) == 1 else CompositeBank(parts)
         _report_zero_kernels(bank.names, np.concatenate([part.scale for part in parts]))

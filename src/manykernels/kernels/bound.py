@@ -12,6 +12,7 @@ from manykernels.compute.packed import balanced_blocks, mirror_rows, row_offset,
 from manykernels.compute.threads import parallel
 from manykernels.kernels.groups import BoundKernel
 from manykernels.kernels.learned import LearnedKernel
+from manykernels.kernels.missing import filled, observed
 from manykernels.kernels.normalize import Normalization
 from manykernels.kernels.storage import BLOCK_ENTRIES, FACTOR_ROWS, FactorStorage, Storage, held_here
 
@@ -236,7 +237,10 @@ class BoundBank:
         out = np.empty((len(chosen), self.n_samples))
         for row, k in enumerate(chosen):
             entry = self.bound[k]
-            raw = entry.kernel.diagonal(self.X[:, entry.positions])
+            view = self.X[:, entry.positions]
+            mask = observed(view)
+            raw = entry.kernel.diagonal(filled(view, mask))
+            raw = raw if mask is None else raw * mask
             if self.normalization.inverse_norms is not None:
                 raw = raw * self.normalization.inverse_norms[k] ** 2
             if means is not None and totals is not None:

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cholesky, eigvalsh
 
 from manykernels.kernels.groups import BoundKernel
+from manykernels.kernels.missing import filled, observed
 
 # A principal submatrix of a positive semidefinite matrix is one too; this many samples keep the check cheap.
 _SAMPLES = 1000
@@ -29,6 +30,7 @@ def check_positive_semidefinite(bound: Sequence[BoundKernel], X: Any) -> None:
         if entry.kernel.trusted:
             continue
         view = X[rows][:, entry.positions]
+        view = filled(view, observed(view))
         K = np.asarray(entry.kernel.compute(view, view), dtype=np.float64)
         if K.shape != (rows.size, rows.size):
             raise ValueError(

@@ -10,6 +10,7 @@ import numpy as np
 
 from manykernels.compute.packed import pack_rows, row_offset
 from manykernels.kernels.base import ElementwiseKernel, Kernel, base_matrix
+from manykernels.kernels.missing import filled, observed
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,8 @@ class KernelGroup:
 
         With float32, distances are rounded as in :meth:`segments`, and so are Gaussian kernels.
         """
+        left, right = observed(V), observed(W)
+        V, W = filled(V, left), filled(W, right)
         shared = None if self.base is None else base_matrix(self.base, V, W)
         if shared is not None and self.base == "distance":
             shared = shared.astype(dtype, copy=False)
@@ -51,9 +54,14 @@ class KernelGroup:
         for g in wanted:
             kernel = self.kernels[g]
             if shared is not None and isinstance(kernel, ElementwiseKernel):
-                yield g, kernel.apply(shared if g == wanted[-1] else shared.copy())
+                block = kernel.apply(shared if g == wanted[-1] else shared.copy())
             else:
-                yield g, np.array(kernel.compute(V, W), dtype=np.float64)
+                block = np.array(kernel.compute(V, W), dtype=np.float64)
+            if left is not None:
+                block *= left[:, None]
+            if right is not None:
+                block *= right
+            yield g, block
 
     def segments(
         self, V: Any, start: int, stop: int, wanted: Iterable[int], dtype: type = np.float32
@@ -64,7 +72,13 @@ class KernelGroup:
         3e-8; inner products stay in float64, since powers of them may be large.
         """
         size = row_offset(stop, V.shape[0]) - row_offset(start, V.shape[0])
-        rows, columns = V[start:stop], V[start:]
+        mask = observed(V[start:])
+        columns = filled(V[start:], mask)
+        rows = columns[: stop - start]
+        there: np.ndarray | None = None
+        if mask is not None:
+            there = np.empty(size, dtype)
+            pack_rows(np.outer(mask[: stop - start], mask), there)
         shared: np.ndarray | None = None
         if self.base is not None:
             shared = np.empty(size, dtype if self.base == "distance" else np.float64)
@@ -72,11 +86,26 @@ class KernelGroup:
         for g in wanted:
             kernel = self.kernels[g]
             if shared is not None and isinstance(kernel, ElementwiseKernel):
-                yield g, kernel.apply(shared.copy())
+                segment = kernel.apply(shared.copy())
             else:
                 segment = np.empty(size)
                 pack_rows(np.asarray(kernel.compute(rows, columns), dtype=np.float64), segment)
-                yield g, segment
+            if there is not None:
+                segment *= there
+            yield g, segment
+
+    def diagonal(self, g: int, V: Any) -> np.ndarray:
+        """Return the diagonal of the kernel at place ``g``."""
+        mask = observed(V)
+        diagonal = self.kernels[g].diagonal(filled(V, mask))
+        return diagonal if mask is None else diagonal * mask
+
+    def factor(self, g: int, V: Any, error: float | None, max_rank: int) -> np.ndarray | None:
+        """Return a factor of the kernel at place ``g``: an exact one, or one with an error of at most ``error``."""
+        mask, kernel = observed(V), self.kernels[g]
+        V = filled(V, mask)
+        found = kernel.factor(V) if error is None else kernel.low_rank_factor(V, error, max_rank)
+        return found if found is None or mask is None else found * mask[:, None]
 
 
 def make_groups(bound: Sequence[BoundKernel], indices: Iterable[int] | None = None) -> list[KernelGroup]:

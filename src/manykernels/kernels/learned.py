@@ -66,7 +66,7 @@ class LearnedKernel:
             V, W = group.view(X), group.view(Z)
             for g, block in group.blocks(V, W, range(len(group.kernels))):
                 if self.cosine:
-                    left, right = group.kernels[g].diagonal(V), group.kernels[g].diagonal(W)
+                    left, right = group.diagonal(g, V), group.diagonal(g, W)
                     scale = np.sqrt(left[:, None] * right[None, :])
                     block = np.divide(block, scale, out=np.zeros_like(block), where=scale > 0)  # noqa: PLW2901
                 yield int(group.indices[g]), block

@@ -23,6 +23,7 @@ from numba import njit
 from manykernels.compute.packed import row_blocks, segment_matvec
 from manykernels.compute.threads import parallel
 from manykernels.kernels.groups import BoundKernel, KernelGroup
+from manykernels.kernels.missing import observed
 
 KINDS = ("mean_diag", "trace", "cosine", None)
 # A centred diagonal this small beside the raw one is rounding: the kernel is constant.
@@ -137,9 +138,13 @@ def learn_normalization(
     if center:
         every_means = parallel(lambda i: _group_means(groups[i], views[i], share, kind), range(len(views)))
     for group, view, group_means in zip(groups, views, every_means, strict=True):
+        mask = observed(view)
+        if mask is not None and center:
+            raise ValueError("center=True needs samples that have all views: impute them, or set center=False.")
+        present = 1.0 if mask is None else max(float(share @ mask), 1e-300)
         for g, k in enumerate(group.indices):
             with np.errstate(over="ignore", invalid="ignore"):
-                diagonal = _checked_diagonal(group.kernels[g].diagonal(view), bound[k].name)
+                diagonal = _checked_diagonal(group.diagonal(g, view), bound[k].name)
             if inverse_norms is not None:
                 inverse_norms[k] = _inverse_root(diagonal)
                 diagonal = diagonal * inverse_norms[k] ** 2
@@ -152,7 +157,8 @@ def learn_normalization(
             if level <= _CONSTANT * raw_level[k] or level == 0.0:
                 scale[k] = 0.0
             elif kind in ("mean_diag", "trace"):
-                scale[k] = 1.0 / (level if kind == "mean_diag" else sample_weight @ diagonal)
+                # The mean is over the samples that have the view, so that it does not count more for being rare.
+                scale[k] = 1.0 / (level / present if kind == "mean_diag" else sample_weight @ diagonal)
             largest[k] = scale[k] * diagonal.max()
     return Normalization(scale, inverse_norms, means, totals, largest)
 
@@ -160,7 +166,7 @@ def learn_normalization(
 def _group_means(group: KernelGroup, view: Any, share: np.ndarray, kind: str | None) -> np.ndarray:
     """Return the mean of each row of each kernel of the group, after cosine normalization if asked for."""
     out = np.zeros((len(group.kernels), share.size))
-    inverse = [_inverse_root(kernel.diagonal(view)) for kernel in group.kernels] if kind == "cosine" else None
+    inverse = [_inverse_root(group.diagonal(g, view)) for g in range(len(group.kernels))] if kind == "cosine" else None
     for block in row_blocks(share.size, _BLOCK_ENTRIES):
         for g, segment in group.segments(view, *block, range(len(group.kernels)), np.float64):
             if inverse is not None:

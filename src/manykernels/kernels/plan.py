@@ -77,8 +77,7 @@ class _Plan:
             view = group.view(self.X)
             # A factor has at least as many columns as the kernel sees: do not even ask for a large one.
             for g, k in enumerate(group.indices if view.shape[1] <= max_rank else ()):
-                kernel = group.kernels[g]
-                factor = kernel.factor(view) if exact else kernel.low_rank_factor(view, _ROUNDING, max_rank)
+                factor = group.factor(g, view, None if exact else _ROUNDING, max_rank)
                 if factor is not None and factor.shape[1] <= max_rank and factor.nbytes <= self.budget:
                     found[int(k)] = self.normalization.apply_factor(k, factor, self.sample_weight)
                     self.budget -= factor.nbytes

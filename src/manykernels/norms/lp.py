@@ -50,12 +50,12 @@ class LpNorm:
 
     def value(self, norms: np.ndarray) -> float:
         """Return N(a) for component norms of shape (n_kernels,)."""
-        return _power_norm(norms, 2.0 / (1.0 / self.p + 1.0))
+        return power_norm(norms, 2.0 / (1.0 / self.p + 1.0))
 
     def dual_square(self, quad_forms: np.ndarray) -> float:
         """Return N*(sqrt(q))^2 for quadratic forms of shape (n_kernels,)."""
         conjugate = 1.0 if np.isinf(self.p) else np.inf if self.p == 1 else self.p / (self.p - 1)
-        return _power_norm(quad_forms, conjugate)
+        return power_norm(quad_forms, conjugate)
 
     def weights(self, norms: np.ndarray) -> np.ndarray:
         """Return the weights that attain the norm: the closed form, with ||d||_p = 1."""
@@ -65,7 +65,11 @@ class LpNorm:
         if largest == 0.0:
             return self.initial_weights(norms.size)
         shape = (norms / largest) ** (2 / (1 + self.p))
-        return shape / _power_norm(shape, self.p)
+        return shape / power_norm(shape, self.p)
+
+    def reweigh(self, weights: np.ndarray, quad_forms: np.ndarray) -> np.ndarray:
+        """Return the weights that are best for the components of a machine with these weights."""
+        return self.weights(weights * np.sqrt(quad_forms))
 
     # -- what a problem asks of a norm ----------------------------------------------------------------------------
 
@@ -106,7 +110,7 @@ class LpNorm:
 
     def scaled(self, weights: np.ndarray) -> np.ndarray:
         """Return the weights scaled to the boundary, ||d||_p = 1."""
-        return weights / _power_norm(weights, self.p)
+        return weights / power_norm(weights, self.p)
 
     def __repr__(self) -> str:
         return f"LpNorm(p={self.p:g})"
@@ -118,7 +122,7 @@ class LpNorm:
         return hash((LpNorm, self.p))
 
 
-def _power_norm(values: np.ndarray, power: float) -> float:
+def power_norm(values: np.ndarray, power: float) -> float:
     """Return (sum v^power)^(1/power) of non-negative values, scaled so that no power overflows."""
     largest = float(values.max(initial=0.0))
     if largest == 0.0 or np.isinf(power):

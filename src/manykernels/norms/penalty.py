@@ -173,6 +173,10 @@ class LpPenalty(Penalty):
         """
         return (norms**2 / (2.0 * self.strength)) ** (1.0 / (self.p + 1.0))
 
+    def reweigh(self, weights: np.ndarray, quad_forms: np.ndarray) -> np.ndarray:
+        """Return the weights that are best for the components of a machine with these weights."""
+        return self.weights(weights * np.sqrt(quad_forms))
+
     def __repr__(self) -> str:
         return f"LpPenalty(p={self.p:g}, strength={self.strength:g})"
 

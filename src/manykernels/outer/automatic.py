@@ -9,7 +9,7 @@ import numpy as np
 
 from manykernels.core.progress import silent
 from manykernels.core.results import Result, joined
-from manykernels.norms import LpNorm, LpPenalty
+from manykernels.norms import LpNorm, LpPenalty, MixedNorm
 from manykernels.outer.group_lasso import group_lasso
 from manykernels.outer.multilevel import has_both_classes, multilevel_newton
 from manykernels.outer.newton import newton
@@ -33,7 +33,7 @@ _LARGE, _SAMPLES_PER_KERNEL = 1000, 8
 
 def selects_few(norm: Norm) -> bool:
     """Return whether the methods that ``automatic`` takes for this norm work on a few kernels at a time."""
-    return isinstance(norm, (LpNorm, LpPenalty)) and norm.p < _MANY_ITERATIONS
+    return isinstance(norm, MixedNorm) or (isinstance(norm, (LpNorm, LpPenalty)) and norm.p < _MANY_ITERATIONS)
 
 
 def may_take_newton(norm: Norm, n_samples: int) -> bool:
@@ -68,11 +68,12 @@ def automatic(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, star
 
 def _methods(problem: Problem) -> Iterator[Callable[..., Result]]:
     """Return the methods to try, in order; each but the last has _PATIENCE rounds."""
-    if not hasattr(problem.norm, "weights") or "quad_forms" not in problem.bank.capabilities:
+    if not hasattr(problem.norm, "reweigh") or "quad_forms" not in problem.bank.capabilities:
         yield spg
         return
     if _has_rows_only(problem):
-        yield group_lasso  # far fewer solves than spg from weights that are nearly right, for p = 1, too
+        # Near p = 1 the alternation takes long to raise the weight of a kernel that the first guess had left out.
+        yield spg if selects_few(problem.norm) else group_lasso
         return
     n_samples = problem.y.shape[1]
     finite = isinstance(problem.norm, (LpNorm, LpPenalty)) and np.isfinite(problem.norm.p)

@@ -66,14 +66,14 @@ def group_lasso(
     True
     """
     problem.require(NEEDS, "group_lasso")
-    if not hasattr(problem.norm, "weights"):
+    if not hasattr(problem.norm, "reweigh"):
         raise TypeError(f"solver='group_lasso' needs a norm with weights in closed form; {problem.norm!r} has none.")
     with blas_threads_for(problem.bank.n_samples):
         return _run(problem, tol, max_iter, start)
 
 
 def _run(problem: Problem, tol: float, max_iter: int, start: np.ndarray | None) -> Result:
-    recorder, closed_form = Recorder(problem, tol), getattr(problem.norm, "weights")  # noqa: B009 - not all norms have it
+    recorder, closed_form = Recorder(problem, tol), getattr(problem.norm, "reweigh")  # noqa: B009 - not all norms have it
     K = problem.workspace()
     weights = problem.norm.initial_weights(problem.bank.n_kernels) if start is None else _positive(problem, start)
     machine, gap = None, _FIRST_GAP
@@ -87,7 +87,7 @@ def _run(problem: Problem, tol: float, max_iter: int, start: np.ndarray | None) 
                 break
             if recorder.is_stuck:
                 break
-            weights = closed_form(weights * np.sqrt(quad_forms))
+            weights = closed_form(weights, quad_forms)
     return recorder.result(K)
 
 

@@ -16,6 +16,11 @@ them, with every product of a variable and its multiplier kept equal to a number
 predictor and corrector), takes one factorization for each iteration and reaches full accuracy in a dozen or two,
 whatever C and the kernels are. Duplicate kernels do no harm: the s_k keep the linear system regular.
 
+A mixed norm (p = 1, kernels in groups) has one multiplier tau_j for each group, the largest form M_j of the group at
+the optimum, and in place of the sum of all weights those of the groups: sum_(k in j) d_k = eta_j(tau), the derivative
+of the squared dual norm. Its own derivative enters the system; for q > 1, where the squared dual norm is concave in M,
+as much of it as keeps the system for tau definite (none of it would be the alternation of the paper).
+
 A penalty strength/p sum_k d_k^p in place of the constraint leaves the same conditions with tau = 2 strength and without
 the equation for the sum.
 
@@ -24,8 +29,8 @@ beta = sum_j sign_j x_j. With D_j the second derivative of part j and its bounds
 K_d dbeta + G' dd + db, so they are eliminated first and leave the diagonal matrix 1/E, E = sum_j 1/D_j:
 
     (K_d + diag(1/E)) dbeta + G' dd + db 1 = r_beta            G = the rows K_k beta, K_d = sum_k d_k K_k
-    2 G dbeta - (s/d + tau (p-1) d^(p-2)) dd - d^(p-1) dtau = r_s
-    p (d^(p-1))' dd = r_d,     1' dbeta = r_b
+    2 G dbeta - (s/d + tau (p-1) d^(p-2)) dd - P dtau = r_s       P = d^(p-1), with a column for each group
+    p P' dd - (deta/dtau) dtau = r_d,     1' dbeta = r_b
 
 What remains is solved on the side of the kernels (a system of their number) or of the samples, whichever is smaller.
 """
@@ -36,9 +41,10 @@ from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky, solve_triangular
+from scipy.linalg import LinAlgError, cholesky, eigh, solve_triangular
 
 from manykernels.core.results import Certificate, Machine
+from manykernels.norms import MixedNorm
 from manykernels.problem import Problem
 
 _TO_BOUNDARY = 0.995
@@ -47,6 +53,10 @@ _RIDGE = 1e-13
 # The first point keeps this distance from the bounds, as a part of the range that beta uses.
 _FIRST_MARGIN = 0.1
 _WORLDS_APART = 1e-4
+# The first tau of a group is this multiple of its largest form, which counts as at least this part of the largest.
+_FIRST_LEVEL, _LEAST_LEVEL = 1.1, 1e-8
+_VANISHING = 0.5
+_MOST_CORNER, _LEAST_FALL = 0.9, 0.03
 # A kernel that joins gets at least this slack, as a part of tau: it may violate its constraint at first.
 _NEW_SLACK = 0.1
 # A coefficient is at its bound when its distance, in the size of the coefficients, is this part of its multiplier.
@@ -60,7 +70,7 @@ class Point:
     x: np.ndarray
     d: np.ndarray
     s: np.ndarray
-    tau: float
+    tau: np.ndarray
     b: np.ndarray
     z_lower: np.ndarray
     z_upper: np.ndarray
@@ -75,12 +85,12 @@ class Point:
 class Solution:
     """The best iterate on the chosen kernels.
 
-    Its weights, multiplier tau and slacks s; its machine; the machine's coefficients with those that tend to a bound
-    put there; its certificate on these kernels alone.
+    Its weights, slacks s and the multiplier tau of each kernel; its machine; the machine's coefficients with those that
+    tend to a bound put there; its certificate on these kernels alone.
     """
 
     weights: np.ndarray
-    tau: float
+    tau: np.ndarray
     slack: np.ndarray
     machine: Machine
     snapped: np.ndarray
@@ -100,12 +110,22 @@ class InteriorPoint:
     weights : ndarray of shape (n_kernels,)
     fixed_tau : float, optional
         Twice the strength of a penalty of the weights; without it they are constrained.
+    tol : float
+        The gap that is wanted in the end: it bounds the weights of a group whose forms vanish (a mixed norm).
     """
 
     def __init__(
-        self, problem: Problem, p: float, start: Machine, weights: np.ndarray, fixed_tau: float | None = None
+        self,
+        problem: Problem,
+        p: float,
+        start: Machine,
+        weights: np.ndarray,
+        fixed_tau: float | None = None,
+        tol: float = 1e-6,
     ) -> None:
         self.problem, self.p, self.fixed_tau = problem, p, fixed_tau
+        self.least = float(np.clip((_VANISHING * tol) ** 2, 1e-16, 1e-4))
+        self._take_groups()
         parts = problem.loss.dual_parts(problem.y, problem.C)
         self.sign = np.array([sign for sign, _, _ in parts])[:, None, None]
         self.lower = np.array([np.broadcast_to(lower, problem.y.shape) for _, lower, _ in parts])
@@ -115,6 +135,23 @@ class InteriorPoint:
         self.K = np.empty((problem.bank.n_samples, problem.bank.n_samples))
         self.n_iter = 0
         self.point, self.products = self._first_point(start, weights)
+
+    def _take_groups(self) -> None:
+        norm = self.problem.norm
+        self.mixed = norm if isinstance(norm, MixedNorm) else None
+        self.owner = np.zeros(self.problem.bank.n_kernels, np.int64) if self.mixed is None else self.mixed.owner
+        self.n_groups = int(self.owner.max()) + 1
+
+    def group_weights(self, tau: np.ndarray) -> np.ndarray:
+        """Return what the weights of each group sum to."""
+        assert self.mixed is not None
+        return self.mixed.group_weights(tau, self.least)
+
+    def group_largest(self, values: np.ndarray) -> np.ndarray:
+        """Return the largest value of the kernels of each group."""
+        out = np.full(self.n_groups, -np.inf)
+        np.maximum.at(out, self.owner, values)
+        return out
 
     def run(self, tol: float, max_iter: int = 100) -> Solution:
         """Go on until the gap on these kernels is at most ``tol``, or no step is left; return the best iterate."""
@@ -135,14 +172,19 @@ class InteriorPoint:
         product d_k s_k equal to the mean of the others, so that the iterate stays as central as it was.
         """
         point, old, mu = self.point, kept >= 0, self.omega * self.complementarity(self.point)
-        level = max(point.tau, float(quad_forms.max()))
-        s = np.maximum(point.tau - quad_forms, _NEW_SLACK * level)
+        known = np.where(old, point.tau[self.owner[kept]], -np.inf)
+        self.problem = problem
+        self._take_groups()
+        largest = self.group_largest(quad_forms)
+        tau = self.group_largest(known)
+        point.tau = np.where(np.isfinite(tau), tau, _FIRST_LEVEL * np.maximum(largest, _LEAST_LEVEL * largest.max()))
+        level = np.maximum(point.tau, largest)[self.owner]
+        s = np.maximum(point.tau[self.owner] - quad_forms, _NEW_SLACK * level)
         if self.p > 1:
             s = mu / np.maximum((quad_forms / level) ** (1 / (self.p - 1)), mu / level)
         d = mu / s
         d[old], s[old] = point.d[kept[old]], point.s[kept[old]]
-        point.d, point.s = self._scaled(d), s
-        self.problem = problem
+        point.d, point.s = self._scaled(d, point.tau), s
         self.products = self._products(point.x)
 
     def complementarity(self, point: Point) -> float:
@@ -165,7 +207,7 @@ class InteriorPoint:
         machine = self.problem.machine(beta, np.einsum("k,tkn->tn", point.d, self.products))
         return Solution(
             weights=point.d.copy(),
-            tau=point.tau,
+            tau=point.tau[self.owner],
             slack=point.s.copy(),
             machine=machine,
             snapped=self._snapped(beta),
@@ -190,11 +232,11 @@ class InteriorPoint:
         x = self._inside(start.beta)
         products = self._products(x)
         quad_forms = np.einsum("tkn,tn->k", products, self.beta(x))
-        level = float(quad_forms.max()) or 1.0
+        level = np.maximum(self.group_largest(quad_forms), _LEAST_LEVEL * (float(quad_forms.max()) or 1.0))
         unit = weights.max(initial=0.0) if self.fixed_tau else weights.size ** (-1 / self.p)
-        d = self._scaled(np.maximum(weights, 1e-3 * (unit or 1.0)))
-        tau = self.fixed_tau or 1.1 * level
-        s = np.maximum(tau * d ** (self.p - 1) - quad_forms, 0.1 * level)
+        tau = np.full(1, self.fixed_tau) if self.fixed_tau else _FIRST_LEVEL * level
+        d = self._scaled(np.maximum(weights, 1e-3 * (unit or 1.0)), tau)
+        s = np.maximum(tau[self.owner] * d ** (self.p - 1) - quad_forms, 0.1 * level[self.owner])
         slopes = self._slopes(x) + self.sign * (np.einsum("k,tkn->tn", d, products) + start.intercept[:, None])
         mu = float(np.mean(d * s))
         self.omega = self._relative_scale(mu, slopes, x)
@@ -202,8 +244,10 @@ class InteriorPoint:
         z_upper = self._first_multipliers(-slopes, self.upper - x, self.has_upper, mu / self.omega)
         return Point(x, d, s, tau, start.intercept.copy(), z_lower, z_upper), products
 
-    def _scaled(self, d: np.ndarray) -> np.ndarray:
+    def _scaled(self, d: np.ndarray, tau: np.ndarray) -> np.ndarray:
         """Return the weights on the boundary of their constraint, if they have one."""
+        if self.mixed is not None:
+            return d * (self.group_weights(tau) / self.mixed.sums(d))[self.owner]
         return d if self.fixed_tau else d / np.sum(d**self.p) ** (1 / self.p)
 
     def _relative_scale(self, mu: float, slopes: np.ndarray, x: np.ndarray) -> float:
@@ -271,6 +315,10 @@ class InteriorPoint:
         if not length > _LEAST_STEP or not np.all(np.isfinite(step.x)) or not np.all(np.isfinite(step.d)):
             return False
         self.point = point.plus(length, step)
+        if self.mixed is not None:
+            # A mixed norm needs every tau to be positive: where one falls, it falls by a factor.
+            fall = np.exp(length * np.minimum(step.tau, 0.0) / point.tau)
+            self.point.tau = np.where(step.tau < 0, point.tau * np.maximum(fall, _LEAST_FALL), self.point.tau)
         self.products = self._products(self.point.x)
         self.n_iter += 1
         return True
@@ -304,18 +352,30 @@ class _Newton:
         beta, power = method.beta(point.x), point.d ** (p - 1)
         field = np.einsum("k,tkn->tn", point.d, G) + point.b[:, None]
         self.residual_x = method._slopes(point.x) + method.sign * field - point.z_lower + point.z_upper
-        self.residual_s = point.tau * power - np.einsum("tkn,tn->k", G, beta) - point.s
-        self.residual_d = 0.0 if method.fixed_tau else 1.0 - float(np.sum(point.d**p))
+        tau = point.tau[method.owner]
+        self.residual_s = tau * power - np.einsum("tkn,tn->k", G, beta) - point.s
+        self.residual_d, corner = self._group_equations()
         self.residual_b = -beta.sum(axis=1)
         self.D = method._curvatures(point.x) + point.z_lower / self.above + point.z_upper / self.below
         self.E = np.sum(1.0 / self.D, axis=0)
-        bend = point.s / point.d + (point.tau * (p - 1) * point.d ** (p - 2) if p > 1 else 0.0)
+        bend = point.s / point.d + (tau * (p - 1) * point.d ** (p - 2) if p > 1 else 0.0)
         K = method.problem.bank.combine(point.d, out=method.K)
         diagonal = 1.0 / self.E + _RIDGE * float(np.mean(K.diagonal()))
         side = _KernelSide if point.d.size <= beta.size else _SampleSide
-        self.system = side(K, diagonal, G, bend, power, p, method.problem.fit_intercept)
+        P = np.zeros((power.size, method.n_groups))
+        P[np.arange(power.size), method.owner] = power
+        self.system = side(K, diagonal, G, bend, P, p, corner, method.problem.fit_intercept)
         if method.fixed_tau:
             self.system.fix_tau()
+
+    def _group_equations(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return what the sums of the weights lack, and how their right sides move with tau."""
+        method, point = self.method, self.method.point
+        still = np.zeros((method.n_groups, method.n_groups))
+        if method.mixed is not None:
+            eta = method.group_weights(point.tau)
+            return eta - method.mixed.sums(point.d), eta[:, None] * method.mixed.group_bend(point.tau, method.least)
+        return np.array([0.0 if method.fixed_tau else 1.0 - np.sum(point.d**method.p)]), still
 
     def direction(self, mu: float, affine: Point | None) -> Point:
         """Return the Newton direction towards products equal to ``mu``, with Mehrotra's correction if given."""
@@ -348,7 +408,7 @@ class _Answer(NamedTuple):
     beta: np.ndarray
     d: np.ndarray
     b: np.ndarray
-    tau: float
+    tau: np.ndarray
 
 
 class _KernelSide:
@@ -360,8 +420,9 @@ class _KernelSide:
         diagonal: np.ndarray,
         G: np.ndarray,
         bend: np.ndarray,
-        power: np.ndarray,
+        P: np.ndarray,
         p: float,
+        corner: np.ndarray,
         intercept: bool,
     ) -> None:
         n_tasks, m, n = G.shape
@@ -373,7 +434,8 @@ class _KernelSide:
             right = np.vstack([G[t], np.ones((1, n))]).T
             self.H[t] = solve_triangular(self.L[t], right, lower=True, check_finite=False)
         self.m, self.tasks = m, n_tasks if intercept else 0
-        self.M = np.zeros((m + self.tasks + 1, m + self.tasks + 1))
+        last = m + self.tasks
+        self.M = np.zeros((last + P.shape[1], last + P.shape[1]))
         for t in range(n_tasks):
             self.M[:m, :m] += 2.0 * (self.H[t, :, :m].T @ self.H[t, :, :m])
         self.M[np.arange(m), np.arange(m)] += bend
@@ -382,29 +444,45 @@ class _KernelSide:
             self.M[m + t, :m] = ones @ self.H[t, :, :m]
             self.M[:m, m + t] = 2.0 * self.M[m + t, :m]
             self.M[m + t, m + t] = ones @ ones
-        self.M[:m, -1] = power
-        self.M[-1, :m] = p * power
+        self.M[:m, last:] = P
+        self.M[last:, :m] = p * P.T
+        self.M[last:, last:] = -corner * self._part_of_corner(P, corner, last)
         if not np.all(np.isfinite(self.M)):
             raise LinAlgError("not finite")
+
+    def _part_of_corner(self, P: np.ndarray, corner: np.ndarray, last: int) -> float:
+        """Return how much of the corner to take.
+
+        A mixed norm with q > 1 has one that bends the wrong way: so much that the system for tau stays definite, which
+        near the solution is all of it.
+        """
+        if not np.all(np.isfinite(corner)):
+            raise LinAlgError("not finite")
+        if np.all(corner.diagonal() >= 0.0):
+            return 1.0
+        padded = np.vstack([P, np.zeros((self.tasks, P.shape[1]))])
+        whole = P.T @ np.linalg.solve(self.M[:last, :last], padded)[: self.m]
+        lowest = float(eigh(0.5 * (corner + corner.T), 0.5 * (whole + whole.T), eigvals_only=True)[0])
+        return min(1.0, -_MOST_CORNER / lowest) if lowest < 0.0 else 1.0
 
     def fix_tau(self) -> None:
         """Put tau = 0 in the place of the last equation."""
         self.M[-1] = 0.0
         self.M[-1, -1] = 1.0
 
-    def solve(self, r_beta: np.ndarray, r_s: np.ndarray, r_d: float, r_b: np.ndarray) -> _Answer:
-        m, n_tasks = self.m, r_beta.shape[0]
+    def solve(self, r_beta: np.ndarray, r_s: np.ndarray, r_d: np.ndarray, r_b: np.ndarray) -> _Answer:
+        m, n_tasks, last = self.m, r_beta.shape[0], self.m + self.tasks
         half = [solve_triangular(self.L[t], r_beta[t], lower=True, check_finite=False) for t in range(n_tasks)]
         right = np.zeros(self.M.shape[0])
         right[:m] = 2.0 * sum(half[t] @ self.H[t, :, :m] for t in range(n_tasks)) - r_s
         for t in range(self.tasks):
             right[m + t] = self.H[t, :, m] @ half[t] - r_b[t]
-        right[-1] = r_d
+        right[last:] = r_d
         small = np.linalg.solve(self.M, right)
-        d, b = small[:m], small[m:-1] if self.tasks else np.zeros(n_tasks)
+        d, b = small[:m], small[m:last] if self.tasks else np.zeros(n_tasks)
         rest = [half[t] - self.H[t, :, :m] @ d - self.H[t, :, m] * b[t] for t in range(n_tasks)]
         beta = [solve_triangular(self.L[t], rest[t], lower=True, trans=1, check_finite=False) for t in range(n_tasks)]
-        return _Answer(np.array(beta), d, b, float(small[-1]))
+        return _Answer(np.array(beta), d, b, small[last:])
 
 
 class _SampleSide:
@@ -419,13 +497,14 @@ class _SampleSide:
         diagonal: np.ndarray,
         G: np.ndarray,
         bend: np.ndarray,
-        power: np.ndarray,
+        P: np.ndarray,
         p: float,
+        corner: np.ndarray,
         intercept: bool,
     ) -> None:
         n_tasks, m, n = G.shape
         self.G = G.transpose(1, 0, 2).reshape(m, n_tasks * n)
-        self.bend, self.power, self.p, self.has_tau = bend, power, p, True
+        self.bend, self.P, self.p, self.has_tau = bend, P, p, True
         scaled = self.G / np.sqrt(bend)[:, None]
         B = 2.0 * (scaled.T @ scaled)
         for t in range(n_tasks):
@@ -434,15 +513,18 @@ class _SampleSide:
         B[np.diag_indices_from(B)] += diagonal.ravel()
         self.L = cholesky(B, lower=True, overwrite_a=True, check_finite=False)
         self.tasks = n_tasks if intercept else 0
-        self.g = self.G.T @ (power / bend)
+        self.n_groups = P.shape[1]
+        self.g = (P / bend[:, None]).T @ self.G
         ones = np.zeros((self.tasks, n_tasks, n))
         for t in range(self.tasks):
             ones[t, t] = 1.0
         # Beta depends on the few other unknowns (tau, b) through these columns.
-        self.columns = np.vstack([-self.g[None, :], ones.reshape(self.tasks, n_tasks * n)])
+        self.columns = np.vstack([-self.g, ones.reshape(self.tasks, n_tasks * n)])
         self.half = solve_triangular(self.L, self.columns.T, lower=True, check_finite=False)
         self.M = -(self.half.T @ self.half)
-        self.M[0, 0] += 0.5 * float(np.sum(power**2 / bend))
+        self.M[: self.n_groups, : self.n_groups] += 0.5 * P.T @ (P / bend[:, None])
+        if np.all(corner.diagonal() >= 0.0):
+            self.M[: self.n_groups, : self.n_groups] += 0.5 * corner / p
         if not np.all(np.isfinite(self.M)):
             raise LinAlgError("not finite")
 
@@ -450,17 +532,17 @@ class _SampleSide:
         """Put tau = 0 in the place of the first equation."""
         self.has_tau = False
 
-    def solve(self, r_beta: np.ndarray, r_s: np.ndarray, r_d: float, r_b: np.ndarray) -> _Answer:
-        n_tasks = r_beta.shape[0]
+    def solve(self, r_beta: np.ndarray, r_s: np.ndarray, r_d: np.ndarray, r_b: np.ndarray) -> _Answer:
+        n_tasks, n_groups = r_beta.shape[0], self.n_groups
         known = r_beta.ravel() + self.G.T @ (r_s / self.bend)
         half = solve_triangular(self.L, known, lower=True, check_finite=False)
-        right = np.empty(1 + self.tasks)
-        right[0] = -0.5 * (r_d / self.p + float(np.sum(self.power * r_s / self.bend)))
-        right[1:] = r_b[: self.tasks]
+        right = np.empty(n_groups + self.tasks)
+        right[:n_groups] = -0.5 * (r_d / self.p + self.P.T @ (r_s / self.bend))
+        right[n_groups:] = r_b[: self.tasks]
         first = 0 if self.has_tau else 1
-        few = np.zeros(1 + self.tasks)
+        few = np.zeros(n_groups + self.tasks)
         few[first:] = np.linalg.solve(self.M[first:, first:], (right - self.half.T @ half)[first:])
         beta = solve_triangular(self.L, half - self.half @ few, lower=True, trans=1, check_finite=False)
-        d = (2.0 * (self.G @ beta) - self.power * few[0] - r_s) / self.bend
-        b = few[1:] if self.tasks else np.zeros(n_tasks)
-        return _Answer(beta.reshape(r_beta.shape), d, b, float(few[0]))
+        d = (2.0 * (self.G @ beta) - self.P @ few[:n_groups] - r_s) / self.bend
+        b = few[n_groups:] if self.tasks else np.zeros(n_tasks)
+        return _Answer(beta.reshape(r_beta.shape), d, b, few[:n_groups])

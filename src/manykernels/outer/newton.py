@@ -1,11 +1,12 @@
 """Second-order MKL on a working set of kernels: few full passes, whatever the number of kernels.
 
-Solves the problem of :mod:`manykernels.problem` for LpNorm(p) with finite p and for LpPenalty(p). Most kernels matter
-little: for p = 1 all but a few have weight 0. So the method keeps a working set of kernels, solves the problem on it by
-the primal-dual interior point of :mod:`manykernels.outer.interior_point`, and makes one full pass of quadratic forms
+Solves the problem of :mod:`manykernels.problem` for LpNorm(p) with finite p, LpPenalty(p) and MixedNorm. Most kernels
+matter little: for p = 1 all but a few have weight 0. So the method keeps a working set, solves the problem on it by the
+primal-dual interior point of :mod:`manykernels.outer.interior_point`, and makes one full pass of quadratic forms
 q_k = beta' K_k beta over all kernels. The pass certifies (the relative duality gap over all kernels is the stopping
 rule), and it shows which kernels are missing: with the multiplier tau of the norm (2 strength for a penalty), those
 with q_k > tau for p = 1, and for p > 1 those whose share (q_k / tau)^(p/(p-1)) of the dual norm is not negligible.
+A mixed norm is p = 1 with a tau for each group.
 
 The first sets are guesses and the first solves rough; the interior point is not started anew when kernels join or
 leave, but goes on from where it stands. The optimal value on the working set falls with each kernel that violates its
@@ -25,17 +26,20 @@ import numpy as np
 
 from manykernels.compute.threads import blas_threads_for
 from manykernels.core.results import Certificate, Machine, Result
-from manykernels.norms import LpNorm, LpPenalty
+from manykernels.norms import LpNorm, LpPenalty, MixedNorm
 from manykernels.outer.group_lasso import group_lasso
 from manykernels.outer.interior_point import InteriorPoint, Solution
 from manykernels.outer.recorder import Recorder
 from manykernels.outer.screening import surviving_kernels
 from manykernels.outer.working_set import important_kernels
-from manykernels.problem import Problem
+from manykernels.problem import Norm, Problem
 
 NEEDS = frozenset({"combine", "quad_forms", "matvecs", "subset", "peaks", "inner_products", "largest_diagonals"})
 _FIRST_SET = 40
 _MOST_NEW = 40
+_LAST_ROUNDS = 200  # of the alternation, where the interior point has come to its end; more for a mixed norm
+_DEAD = 1e-12
+_FIRST_ROUNDS = 10  # of the alternation, for a mixed norm
 _FIRST_TARGET = 0.1  # gap on the working set at which the first full pass is worth its cost
 _NEXT_TARGET = 0.03  # and how much smaller each time the set proves complete
 _LAST_TARGET = 0.5  # of tol
@@ -51,7 +55,7 @@ def newton(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: 
     Parameters
     ----------
     problem : Problem
-        Its norm is an LpNorm with finite p, or an LpPenalty.
+        Its norm is an LpNorm with finite p, an LpPenalty, or a MixedNorm.
     tol : float
         Relative duality gap to reach.
     max_iter : int
@@ -70,7 +74,7 @@ def newton(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: 
     >>> from manykernels.losses import Hinge
     >>> from manykernels.norms import LpNorm
     >>> from manykernels.outer.newton import newton
-    >>> from manykernels.problem import Problem
+    >>> from manykernels.problem import Norm, Problem
     >>> X = np.linspace(-3, 3, 30)[:, None]
     >>> bank = KernelBank([Gaussian(w) for w in (0.1, 1.0, 10.0)]).bind(X)
     >>> problem = Problem(bank, Hinge(), LpNorm(1), np.sign(np.sin(3 * X.T)), np.ones((1, 30)))
@@ -78,11 +82,14 @@ def newton(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: 
     >>> result.converged
     True
     """
-    if not isinstance(problem.norm, (LpNorm, LpPenalty)) or np.isinf(problem.norm.p):
-        raise ValueError(f"solver='newton' needs LpNorm(p) with finite p or LpPenalty(p), got {problem.norm!r}.")
+    p = 1.0 if isinstance(problem.norm, MixedNorm) else getattr(problem.norm, "p", np.inf)
+    if not isinstance(problem.norm, (LpNorm, LpPenalty, MixedNorm)) or np.isinf(p):
+        raise ValueError(
+            f"solver='newton' needs LpNorm(p) with finite p, LpPenalty(p) or MixedNorm(q), got {problem.norm!r}."
+        )
     problem.require(NEEDS, "newton")
     with blas_threads_for(problem.bank.n_samples):
-        run = _Run(problem, problem.norm.p, tol)
+        run = _Run(problem, p, tol)
         with run.recorder.interruptible():
             run.solve(max_iter, start)
         return run.recorder.result(run.K)
@@ -95,6 +102,10 @@ class _Run:
         self.problem, self.p, self.tol = problem, p, tol
         self.fixed_tau = 2.0 * problem.norm.strength if isinstance(problem.norm, LpPenalty) else None
         self.recorder = Recorder(problem, tol)
+        self.owner = np.zeros(problem.bank.n_kernels, np.int64)
+        self.screens = p == 1 and isinstance(problem.norm, LpNorm)
+        if isinstance(problem.norm, MixedNorm):
+            self.owner = problem.norm.owner
         self.candidates = np.arange(problem.bank.n_kernels)
         self.screen_below = _SCREEN_BELOW
         self.proven_above = -np.inf
@@ -105,11 +116,15 @@ class _Run:
         machine, quad_forms = self._begin(start)
         tau = self._level(quad_forms)
         # With p = 1 equal weights may do, but few kernels are wanted, unless there is nothing to learn at all.
-        if self.recorder.gap <= self.tol and not (self.problem.norm.selects and tau > 0.0):
+        if self.recorder.gap <= self.tol and not (self.problem.norm.selects and np.any(tau > 0.0)):
             return
-        chosen = self._important(quad_forms, 0.5 * tau if self.p == 1 else tau, _FIRST_SET)
-        weights = self._first_weights(quad_forms)[chosen] if start is None else start[chosen]
-        method = InteriorPoint(self._restricted(chosen), self.p, machine, weights, self.fixed_tau)
+        most = max(_FIRST_SET, 2 * (int(self.owner.max()) + 1))
+        chosen = self._important(quad_forms, 0.5 * tau if self.p == 1 else tau, most)
+        weights = self._first_weights(quad_forms) if start is None else start
+        if isinstance(self.problem.norm, MixedNorm) and self.recorder.weights is not None:
+            weights = self.recorder.weights
+        weights = weights[chosen]
+        method = InteriorPoint(self._restricted(chosen), self.p, machine, weights, self.fixed_tau, self.tol)
         target = _FIRST_TARGET
         for _ in range(max_iter - 1):
             solution = method.run(max(target, _LAST_TARGET * self.tol))
@@ -136,9 +151,17 @@ class _Run:
         if self.recorder.gap > self.tol:
             self._fall_back()
 
-    def _level(self, quad_forms: np.ndarray) -> float:
-        """Return the size of the quadratic forms, to measure each one by: for p = 1 the largest."""
-        return LpNorm(self.p).dual_square(quad_forms)
+    def _level(self, quad_forms: np.ndarray) -> np.ndarray:
+        """Return what each kernel's quadratic form is measured by: for p = 1 the largest, or that of its group."""
+        if self.p == 1:
+            return self._largest_in_group(self.candidates, quad_forms)
+        return np.full(self.owner.size, LpNorm(self.p).dual_square(quad_forms))
+
+    def _largest_in_group(self, kernels: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Return for every kernel the largest of the values, those of ``kernels``, in its group; at least 0."""
+        largest = np.zeros(int(self.owner.max()) + 1)
+        np.maximum.at(largest, self.owner[kernels], values)
+        return largest[self.owner]
 
     def _first_weights(self, quad_forms: np.ndarray) -> np.ndarray:
         """Return weights for the interior point to start from: equal ones or, with a penalty, of the right size."""
@@ -148,23 +171,33 @@ class _Run:
         return self.problem.norm.weights(equal * np.sqrt(quad_forms))
 
     def _restricted(self, chosen: np.ndarray) -> Problem:
-        return replace(self.problem, bank=self.problem.bank.subset(chosen))
+        norm = self.problem.norm
+        part: Norm = norm.take(chosen) if isinstance(norm, MixedNorm) else norm
+        return replace(self.problem, bank=self.problem.bank.subset(chosen), norm=part)
 
     def _begin(self, start: np.ndarray | None) -> tuple[Machine, np.ndarray]:
         """Solve roughly with equal weights: its quadratic forms tell which kernels to look at first."""
         problem = self.problem
+        if start is None and isinstance(problem.norm, MixedNorm):
+            # Groups may differ by orders of magnitude: the alternation brings their weights and forms together.
+            first = group_lasso(problem, tol=self.tol, max_iter=_FIRST_ROUNDS)
+            self.recorder.append(first)
+            self.recorder.keep(first.weights, first.machine, first.certificate)
+            return first.machine, problem.quad_forms(first.machine)
         weights = problem.norm.initial_weights(problem.bank.n_kernels) if start is None else start
         machine = self.recorder.solve(problem.bank.combine(weights, out=self.K), None, _FIRST_TARGET)
         quad_forms = problem.quad_forms(machine)
         self.recorder.record(weights, machine, problem.certificate(weights, machine, quad_forms))
         return machine, quad_forms
 
-    def _important(self, quad_forms: np.ndarray, tau: float, most: int) -> np.ndarray:
+    def _important(self, quad_forms: np.ndarray, tau: np.ndarray, most: int) -> np.ndarray:
         """Return the candidates that a working set should hold, in order of their place in the bank."""
+        every = self._spread(quad_forms)
+        if isinstance(self.problem.norm, MixedNorm):
+            # A group without any form (constant kernels beside an intercept) can do nothing, and has no level.
+            every[self._largest_in_group(self.candidates, quad_forms) < _DEAD * every.max()] = 0.0
         negligible = _NEGLIGIBLE * self.tol
-        return important_kernels(
-            self.problem.bank, self._spread(quad_forms), self.p, tau=tau, most=most, negligible=negligible
-        )
+        return important_kernels(self.problem.bank, every, self.p, tau=tau, most=most, negligible=negligible)
 
     def _certify(self, chosen: np.ndarray, solution: Solution) -> tuple[float, np.ndarray]:
         """Make a full pass; return the gap over all kernels and the quadratic forms of the candidates."""
@@ -173,7 +206,7 @@ class _Run:
         weights[chosen] = solution.weights
         certificate, quad_forms = self._examine(weights, solution.machine)
         self.recorder.record(weights, solution.machine, certificate)
-        if self.p == 1 and self.fixed_tau is None and self.tol < certificate.gap < self.screen_below:
+        if self.screens and self.tol < certificate.gap < self.screen_below:
             self.screen_below = _SCREEN_AGAIN * certificate.gap
             self.proven_above = max(self.proven_above, certificate.dual)
             survive = surviving_kernels(
@@ -213,18 +246,21 @@ class _Run:
         """Add what violates its condition; for p = 1, let go of what has lost its weight."""
         own = quad_forms[np.searchsorted(self.candidates, chosen)]
         tau = self._level(quad_forms)
-        if self.p == 1:
+        if self.fixed_tau is not None and self.p == 1:
+            tau = np.full(tau.size, self.fixed_tau)
+        elif self.p == 1:
             # At the optimum tau is the largest form of the set; a rough solution's multiplier may be far below it.
-            tau = max(solution.tau, float(own.max())) if self.fixed_tau is None else self.fixed_tau
+            tau = self._largest_in_group(chosen, np.maximum(solution.tau, own))
         new = np.setdiff1d(self._important(quad_forms, tau, _MOST_NEW), chosen)
         if self.p > 1 or new.size == 0 or solution.certificate.gap > 0.01:
             return np.union1d(chosen, new)
-        lost = solution.weights * tau < 1e-4 * self._weight_unit(solution) * (tau - own)
+        lost = solution.weights * tau[chosen] < 1e-4 * self._weight_unit(chosen, solution) * (tau[chosen] - own)
         return np.union1d(chosen[~lost], new)
 
-    def _weight_unit(self, solution: Solution) -> float:
-        """Return what a weight is measured by: 1 where they are constrained, their size where they are penalized."""
-        return 1.0 if self.fixed_tau is None else max(float(solution.weights.sum()), 1e-300)
+    def _weight_unit(self, chosen: np.ndarray, solution: Solution) -> np.ndarray:
+        """Return what a weight is measured by: the sum of its group, which is 1 where all are constrained."""
+        sums = np.bincount(self.owner[chosen], solution.weights)
+        return np.maximum(sums, 1e-300)[self.owner[chosen]]
 
     def _finish(self, chosen: np.ndarray, method: InteriorPoint) -> None:
         """Put exact zeros where they belong: in the weights, and in the dual coefficients.
@@ -235,7 +271,7 @@ class _Run:
         for polish in _POLISH if self.p == 1 else (_LAST_TARGET, *_POLISH):
             solution = method.run(polish * self.tol)
             weights = np.zeros(self.problem.bank.n_kernels)
-            unit = self._weight_unit(solution)
+            unit = self._weight_unit(chosen, solution)
             vanish = (solution.weights * solution.tau < unit * solution.slack) & (self.p == 1)
             # Where nothing is to be learned (constant targets), all would vanish; penalized weights may.
             whole = vanish.all() and self.fixed_tau is None
@@ -256,7 +292,8 @@ class _Run:
 
     def _fall_back(self) -> None:
         """Go on by the closed-form alternation from the best weights."""
-        result = group_lasso(self.problem, tol=self.tol, max_iter=200, start=self.recorder.weights)
+        rounds = _LAST_ROUNDS * (5 if isinstance(self.problem.norm, MixedNorm) else 1)
+        result = group_lasso(self.problem, tol=self.tol, max_iter=rounds, start=self.recorder.weights)
         self.recorder.append(result)
         if abs(result.certificate.gap) < self.recorder.gap:
             self.recorder.keep(result.weights, result.machine, result.certificate)

@@ -27,7 +27,7 @@ It stops by the relative duality gap where there is one, by the norm of the proj
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -35,7 +35,7 @@ from manykernels.compute.threads import blas_threads_for
 from manykernels.core.results import Certificate, Machine, Result
 from manykernels.norms import LpPenalty
 from manykernels.outer.recorder import Recorder
-from manykernels.problem import Problem
+from manykernels.problem import Problem, ProjectableNorm
 
 NEEDS = frozenset({"combine", "derivative_forms"})
 _SHORTEST_LENGTH, _NEAR, _FAR = 1e-30, 10.0, 1e6
@@ -106,14 +106,14 @@ def spg(
     >>> from manykernels.losses import Hinge
     >>> from manykernels.norms import LpPenalty
     >>> from manykernels.outer.spg import spg
-    >>> from manykernels.problem import Problem
+    >>> from manykernels.problem import ProjectableNorm, Problem
     >>> X = np.linspace(-3, 3, 30)[:, None]
     >>> bank = KernelBank([Gaussian(w) for w in (0.1, 1.0, 10.0)]).bind(X)
     >>> problem = Problem(bank, Hinge(), LpPenalty(1), np.sign(np.sin(3 * X.T)), np.ones((1, 30)))
     >>> spg(problem).converged
     True
     """
-    problem.require(NEEDS, "spg")
+    require(problem, "spg")
     return ProjectedGradient(problem, tol, options or Options()).run(max_iter, start, random_state)
 
 
@@ -133,11 +133,19 @@ class Point:
         return self.smooth + self.pull
 
 
+def require(problem: Problem, solver: str) -> None:
+    """Raise before any work if the kernels or the norm cannot do what projected gradients need."""
+    problem.require(NEEDS, solver)
+    if not hasattr(problem.norm, "project"):
+        raise TypeError(f"solver={solver!r} needs weights that can be projected; those of {problem.norm!r} cannot.")
+
+
 class ProjectedGradient:
     """One run. Subclasses change how a step is found; all else is shared."""
 
     def __init__(self, problem: Problem, tol: float, options: Options) -> None:
         self.problem, self.tol, self.options = problem, tol, options
+        self.norm = cast(ProjectableNorm, problem.norm)
         self.recorder = Recorder(problem, tol)
         self.K = problem.workspace()
         self.has_gap = problem.norm.has_dual and "quad_forms" in problem.bank.capabilities
@@ -145,7 +153,7 @@ class ProjectedGradient:
         self.inner_tol = 0.1 if options.tune_precision else _FINE
         self.memory, self.mass, self.average = _MEMORY[1], 1.0, np.nan
         self.converged = False
-        self._takes_prox = options.proximal and problem.norm.prox(np.zeros(1), 1.0) is not None
+        self._takes_prox = options.proximal and self.norm.prox(np.zeros(1), 1.0) is not None
         l1 = isinstance(problem.norm, LpPenalty) and problem.norm.p == 1
         self._is_scaled = l1 and self._takes_prox and options.scaled and "quad_forms" in problem.bank.capabilities
 
@@ -177,7 +185,7 @@ class ProjectedGradient:
             self._is_done(here)
 
     def _first_weights(self, start: np.ndarray | None, random_state: Any) -> np.ndarray:
-        norm, m = self.problem.norm, self.problem.bank.n_kernels
+        norm, m = self.norm, self.problem.bank.n_kernels
         if start is not None:
             return norm.project(start)
         if random_state is None:
@@ -192,17 +200,17 @@ class ProjectedGradient:
         machine = problem.solve(problem.bank.combine(weights, out=self.K), start, self.inner_tol)
         self.recorder.n_inner_solves += 1
         forms = problem.bank.derivative_forms(weights, machine.beta).sum(axis=0)
-        penalty = problem.norm.penalty(weights)
+        penalty = self.norm.penalty(weights)
         value = problem.dual_objective(machine) + penalty
         if self.has_gap:
             certificate = problem.certificate(weights, machine, forms)
         else:
             certificate = Certificate(primal=problem.objective(machine) + penalty, dual=np.nan)
-        return Point(weights, machine, value, -0.5 * forms, problem.norm.penalty_gradient(weights), certificate)
+        return Point(weights, machine, value, -0.5 * forms, self.norm.penalty_gradient(weights), certificate)
 
     def target(self, point: Point, length: float | np.ndarray) -> np.ndarray:
-        """Return where a step of this length, or one a weight, goes: prox(d - length grad J) or P(d - length grad W)."""
-        norm, aim = self.problem.norm, point.weights - length * point.smooth
+        """Return where a step of this length (one a weight) goes: prox(d - length grad J), or P(d - length grad W)."""
+        norm, aim = self.norm, point.weights - length * point.smooth
         found = norm.prox(aim, length) if self.options.proximal else None
         return norm.project(aim - length * point.pull) if found is None else found
 
@@ -266,7 +274,7 @@ class ProjectedGradient:
         direction = here.weights - aim
         slope = float(here.gradient @ direction)
         if self._takes_prox:
-            penalty = self.problem.norm.penalty
+            penalty = self.norm.penalty
             slope = float(here.smooth @ direction) + penalty(here.weights) - penalty(aim)
         share = self._first_share(here, direction)
         for _ in range(MOST_HALVINGS):

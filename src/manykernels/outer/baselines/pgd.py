@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from manykernels.core.results import Result
-from manykernels.outer.spg import ENOUGH, MOST_HALVINGS, NEEDS, Options, Point, ProjectedGradient
+from manykernels.outer.spg import ENOUGH, MOST_HALVINGS, Options, Point, ProjectedGradient, require
 from manykernels.problem import Problem
 
 
@@ -40,7 +40,7 @@ def pgd(
     >>> pgd(problem).converged
     True
     """
-    problem.require(NEEDS, "pgd")
+    require(problem, "pgd")
     options = Options(
         spectral=False, non_monotone=False, tune_precision=False, proximal=False, gradient_tol=gradient_tol
     )
@@ -52,7 +52,7 @@ class _Descent(ProjectedGradient):
         """Return the first of the points P(d - s g) that lowers W by enough, and s."""
         share = 1.0
         for _ in range(MOST_HALVINGS):
-            weights = self.problem.norm.project(here.weights - share * here.gradient)
+            weights = self.norm.project(here.weights - share * here.gradient)
             there = self.evaluate(weights, here.machine)
             if there.value <= here.value - ENOUGH * float(here.gradient @ (here.weights - weights)):
                 return there, share
