@@ -300,6 +300,10 @@ class InteriorPoint:
 
     def _advance(self) -> bool:
         """Make a predictor-corrector step; return whether there was one worth making."""
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # a step that is not finite is not made
+            return self._step()
+
+    def _step(self) -> bool:
         point = self.point
         try:
             newton = _Newton(self)

@@ -1,0 +1,182 @@
+"""Mixed norms by every method that solves them, against CVXPY; groups of one, without signal, and hostile settings."""
+
+import numpy as np
+import pytest
+
+from manykernels.kernels import KernelBank
+from manykernels.losses import EpsilonInsensitive, Hinge, Logistic, Squared, SquaredHinge
+from manykernels.norms import LpNorm, LpPenalty, MixedNorm
+from manykernels.outer.automatic import automatic
+from manykernels.outer.group_lasso import group_lasso
+from manykernels.outer.mirror import MirrorDescent, mirror
+from manykernels.outer.newton import newton
+from manykernels.outer.spg import spg
+from manykernels.problem import Problem
+from tests.reference.oracle import mixed_certificate, random_problem, solve_mixed
+
+LOSSES = [
+    (Hinge(), "classification"),
+    (SquaredHinge(), "classification"),
+    (Logistic(), "classification"),
+    (Squared(), "regression"),
+    (EpsilonInsensitive(0.1), "regression"),
+]
+UNBALANCED = ["a", "b", "b", "b", "b", "b"]
+SINGLE = ["a", "a", "a", "b", "b", "c"]
+
+
+def problem_of(grams, y, loss, norm, C=1.0, fit_intercept=True):
+    y = np.atleast_2d(y)
+    bank = KernelBank.from_arrays(grams).bind(np.arange(y.shape[1])[:, None], normalize=None, precision="double")
+    return Problem(bank, loss, norm, y, np.full(y.shape, float(C)), fit_intercept)
+
+
+def naive_gap(problem, grams, result):
+    return mixed_certificate(
+        grams,
+        problem.y,
+        problem.C,
+        problem.loss.name,
+        problem.norm.q,
+        problem.norm.groups,
+        result.weights,
+        result.machine.beta,
+        result.machine.intercept,
+    )[2]
+
+
+@pytest.mark.parametrize("groups", [UNBALANCED, ["a", "a", "a", "b", "b", "b"]], ids=["unbalanced", "halves"])
+@pytest.mark.parametrize("q", [0.5, 0.75, 1, 1.5, 2, 3, np.inf])
+@pytest.mark.parametrize("C", [1e-4, 1.0, 1e3])
+def test_newton_reaches_the_optimum(q, groups, C):
+    grams, y = random_problem(30, 6, seed=1)
+    problem = problem_of(grams, y, Hinge(), MixedNorm(q, groups), C)
+    result = newton(problem, tol=1e-6)
+    assert result.converged
+    assert result.certificate.primal == pytest.approx(solve_mixed(grams, y, C, "hinge", q, groups), rel=1e-5)
+    assert abs(naive_gap(problem, grams, result)) <= 1.1e-6
+
+
+@pytest.mark.parametrize("q", [0.75, 1, 2, np.inf])
+@pytest.mark.parametrize(("loss", "task"), LOSSES, ids=[loss.name for loss, _ in LOSSES])
+def test_every_loss(loss, task, q):
+    grams, y = random_problem(30, 6, seed=2, task=task)
+    problem = problem_of(grams, y, loss, MixedNorm(q, UNBALANCED))
+    result = automatic(problem, tol=1e-6)
+    assert result.converged
+    assert result.certificate.primal == pytest.approx(solve_mixed(grams, y, 1.0, loss.name, q, UNBALANCED), rel=1e-5)
+
+
+@pytest.mark.parametrize("q", [0.75, 1, 2, 3])
+def test_a_group_of_one_low_rank_kernel(q):
+    grams, y = random_problem(30, 6, seed=1)  # the last kernel has rank one
+    problem = problem_of(grams, y, Hinge(), MixedNorm(q, SINGLE))
+    result = newton(problem, tol=1e-6)
+    assert result.converged
+    assert result.certificate.primal == pytest.approx(solve_mixed(grams, y, 1.0, "hinge", q, SINGLE), rel=1e-5)
+
+
+@pytest.mark.parametrize("q", [0.75, 1, 2, 3, np.inf])
+def test_a_group_without_signal(q):
+    """Kernels of pure noise in a group of their own."""
+    grams, y = random_problem(30, 4, seed=3)
+    Z = np.random.default_rng(0).standard_normal((30, 3))
+    distances = np.sum((Z[:, None] - Z[None, :]) ** 2, axis=2)
+    grams = [*grams[:2], *(np.exp(-distances / (2 * w**2)) for w in (0.5, 2.0))]
+    groups = ["signal", "signal", "noise", "noise"]
+    problem = problem_of(grams, y, Hinge(), MixedNorm(q, groups))
+    result = newton(problem, tol=1e-6)
+    assert result.converged
+    assert result.certificate.primal == pytest.approx(solve_mixed(grams, y, 1.0, "hinge", q, groups), rel=1e-5)
+
+
+@pytest.mark.parametrize("q", [0.75, 1, 2, np.inf])
+@pytest.mark.parametrize("useless", [np.zeros((30, 30)), np.ones((30, 30))], ids=["zero", "constant"])
+def test_a_group_that_can_do_nothing(q, useless):
+    """A zero kernel, and a constant one beside an intercept: the others' optimum."""
+    grams, y = random_problem(30, 4, seed=4)
+    groups = ["a", "a", "b", "b"]
+    result = newton(problem_of([*grams, useless], y, Hinge(), MixedNorm(q, [*groups, "none"])), tol=1e-5)
+    assert result.converged
+    assert result.certificate.primal == pytest.approx(solve_mixed(grams, y, 1.0, "hinge", q, groups), rel=2e-5)
+
+
+@pytest.mark.parametrize("q", [0.75, 1, 2, 3, np.inf])
+def test_the_alternation_converges_to_the_same(q):
+    grams, y = random_problem(30, 6, seed=5)
+    problem = problem_of(grams, y, Hinge(), MixedNorm(q, ["a", "a", "a", "b", "b", "b"]))
+    slow, fast = group_lasso(problem, tol=1e-4, max_iter=3000), newton(problem, tol=1e-6)
+    assert slow.converged
+    assert slow.certificate.primal == pytest.approx(fast.certificate.primal, rel=1.1e-4)
+
+
+@pytest.mark.parametrize("q", [1, 2, 3, np.inf])
+def test_mirror_descent_converges_to_the_same(q):
+    grams, y = random_problem(30, 6, seed=6)
+    problem = problem_of(grams, y, Hinge(), MixedNorm(q, UNBALANCED))
+    result = mirror(problem, tol=1e-2, max_iter=5000)
+    assert result.converged
+    assert result.certificate.primal == pytest.approx(newton(problem, tol=1e-6).certificate.primal, rel=1.1e-2)
+
+
+def test_mirror_descent_by_the_relative_change_and_its_oracle():
+    grams, y = random_problem(40, 6, seed=7)
+    problem = problem_of(grams, y, Hinge(), MixedNorm(2, SINGLE), C=10.0)
+    run = MirrorDescent(problem, problem.norm, 1e-9)
+    run.solve(500, None, 1.0, 1e-4)
+    assert run.converged
+    assert len(run.turns) < 500
+    assert np.mean(run.turns) <= 5
+    shares = run.recorder.weights / run.norm.sums(run.recorder.weights)[run.norm.owner]
+    assert np.all(shares > 0)
+    assert run.norm.sums(shares) == pytest.approx(np.ones(3))
+
+
+def test_mirror_descent_does_not_overflow_or_lose_kernels():
+    """A huge step: one kernel of each group takes nearly all, and the others can come back."""
+    grams, y = random_problem(30, 6, seed=8)
+    problem = problem_of(grams, y, Hinge(), MixedNorm(2, UNBALANCED))
+    run = MirrorDescent(problem, problem.norm, 1e-3)
+    with np.errstate(over="raise", invalid="raise"):
+        run.solve(300, None, 200.0, None)
+    assert run.recorder.gap < 0.1
+
+
+def test_one_group_is_l1_mkl_and_one_kernel_a_group_the_plain_machine():
+    grams, y = random_problem(30, 6, seed=9)
+    for q in (0.75, 1, 2, np.inf):
+        one = newton(problem_of(grams, y, Hinge(), MixedNorm(q, ["all"] * 6)), tol=1e-7)
+        l1 = newton(problem_of(grams, y, Hinge(), LpNorm(1)), tol=1e-7)
+        assert one.certificate.primal == pytest.approx(l1.certificate.primal, rel=1e-6)
+        assert one.weights == pytest.approx(l1.weights, abs=1e-3)
+    alone = newton(problem_of(grams, y, Hinge(), MixedNorm(1, list("abcdef"))), tol=1e-7)
+    assert alone.weights == pytest.approx(np.ones(6), rel=1e-6)
+
+
+def test_duplicate_kernels_and_several_tasks():
+    grams, Y = random_problem(30, 5, seed=10, n_tasks=3)
+    grams, groups = [*grams, grams[0]], ["a", "a", "b", "b", "b", "a"]
+    for q in (0.75, 2, np.inf):
+        problem = problem_of(grams, Y, Hinge(), MixedNorm(q, groups))
+        result = newton(problem, tol=1e-6)
+        assert result.converged
+        assert abs(naive_gap(problem, grams, result)) <= 1.1e-6
+
+
+def test_more_kernels_than_samples():
+    grams, y = random_problem(12, 60, seed=11)
+    groups = [str(k % 4) for k in range(60)]
+    for q in (0.75, 2):
+        problem = problem_of(grams, y, Hinge(), MixedNorm(q, groups))
+        result = newton(problem, tol=1e-6)
+        assert result.converged
+        assert result.certificate.primal == pytest.approx(solve_mixed(grams, y, 1.0, "hinge", q, groups), rel=1e-5)
+
+
+def test_what_does_not_fit_is_refused():
+    grams, y = random_problem(20, 4, seed=12)
+    with pytest.raises(TypeError, match="needs weights that can be projected"):
+        spg(problem_of(grams, y, Hinge(), MixedNorm(2, list("aabb"))))
+    for norm in (MixedNorm(0.75, list("aabb")), LpNorm(2), LpPenalty(1)):
+        with pytest.raises(TypeError, match="solver='mirror' needs MixedNorm"):
+            mirror(problem_of(grams, y, Hinge(), norm))
