@@ -146,6 +146,8 @@ class BaseMKL(BaseEstimator):
         fit to the next. Returns whether Ctrl-C ended the fit early.
         """
         workbench = Workbench() if workbench is None else workbench
+        if self.missing == "ignore":
+            self._bank(table).check_views(X, table)
         norm, loss, shared = self._norm(), self._loss(), self._shares_weights(y.shape[0])
         n_problems = 1 if shared else y.shape[0]
         tasks = [slice(None)] if shared else [slice(t, t + 1) for t in range(n_problems)]

@@ -150,7 +150,7 @@ class KernelBank:
             raise TypeError(f"storage='rows' needs kernels one by one, got {ladders[0]!r}.")
         places = _places(ladders, table)
         resolved = _resolve(plain, table)
-        check_views(X, [(e.name, e.positions) for e in resolved] + [(where, at) for at, where, _ in places])
+        self.check_views(X, table)
         budget = budget_bytes(memory_budget)
         parts: list[BoundBank | LadderBank] = []
         if plain:
@@ -162,6 +162,29 @@ class KernelBank:
         bank = parts[0] if len(parts) == 1 else CompositeBank(parts)
         _report_zero_kernels(bank.names, np.concatenate([part.scale for part in parts]))
         return bank
+
+    def check_views(self, X: Any, source: Any = None) -> None:
+        """Raise ValueError if a row is NaN in some but not all of the columns that a kernel sees.
+
+        Parameters
+        ----------
+        X : float array or CSR matrix of shape (n_samples, n_features)
+        source : DataFrame, optional
+            Where column names are looked up, if not in X.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from manykernels.kernels import Gaussian, KernelBank
+        >>> KernelBank([Gaussian(1.0, columns=[0, 1])]).check_views(np.array([[1.0, 2.0], [np.nan, np.nan]]))
+        """
+        table, names = X if source is None else source, column_names(X if source is None else source)
+        views = []
+        for kernel in self.kernels:
+            positions = resolve_columns(kernel.columns, table)
+            words = kernel.label or describe_columns(kernel.columns, positions, names, table.shape[1])
+            views.append((f"{kernel!r}" if isinstance(kernel, GaussianLadder) else kernel.name(words), positions))
+        check_views(X, views)
 
     def bind_product(
         self,

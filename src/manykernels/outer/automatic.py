@@ -73,7 +73,7 @@ def _methods(problem: Problem) -> Iterator[Callable[..., Result]]:
         return
     if _has_rows_only(problem):
         # Near p = 1 the alternation takes long to raise the weight of a kernel that the first guess had left out.
-        yield spg if selects_few(problem.norm) else group_lasso
+        yield spg if selects_few(problem.norm) and hasattr(problem.norm, "project") else group_lasso
         return
     n_samples = problem.y.shape[1]
     finite = isinstance(problem.norm, (LpNorm, LpPenalty)) and np.isfinite(problem.norm.p)

@@ -1,0 +1,187 @@
+"""Multi-view models: groups from the kernels, weights of groups, views that some samples lack."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+
+from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, load
+from manykernels.kernels import Gaussian, Linear
+from manykernels.norms import MixedNorm
+
+VIEWS = {"image": ["i0", "i1", "i2"], "text": ["t0", "t1"], "noise": ["n0", "n1"]}
+KERNELS = [Gaussian(w, columns=columns, group=view) for view, columns in VIEWS.items() for w in (0.5, 2.0, 8.0)]
+
+
+def frame(n=120, seed=0):
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(rng.standard_normal((n, 7)), columns=[c for columns in VIEWS.values() for c in columns])
+    score = X["i0"] * X["i1"] + np.sin(2 * X["t0"]) + 0.3 * rng.standard_normal(n)
+    return X, score.to_numpy()
+
+
+def with_holes(seed=1, share=0.3):
+    """A third of the samples lack the text, a few lack the image."""
+    X, score = frame()
+    rng = np.random.default_rng(seed)
+    X.loc[rng.random(len(X)) < share, VIEWS["text"]] = np.nan
+    X.loc[[3, 17], VIEWS["image"]] = np.nan
+    return X, score
+
+
+@pytest.mark.parametrize("q", [0.75, 1, 2, np.inf])
+def test_groups_are_those_of_the_kernels(q):
+    X, score = frame()
+    model = MKLClassifier(KERNELS, norm=MixedNorm(q)).fit(X, score > 0)
+    assert model.converged_
+    assert model.group_names_ == ["image", "text", "noise"]
+    assert model.group_weights_ == pytest.approx(model.weights_.reshape(3, 3).sum(axis=1))
+    assert model.group_weights_.shape == (3,)
+    if q == 1:
+        assert model.group_weights_ == pytest.approx(np.ones(3))
+    if q < 1:  # groups are selected, too
+        assert model.group_weights_[2] < model.group_weights_[:2].min()
+
+
+def test_groups_of_the_norm_go_first():
+    X, score = frame()
+    one = MKLClassifier(KERNELS, norm=MixedNorm(2, ["all"] * 9), tol=1e-5).fit(X, score > 0)
+    plain = MKLClassifier(KERNELS, norm=1, tol=1e-5).fit(X, score > 0)
+    assert one.objective_ == pytest.approx(plain.objective_, rel=1e-4)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_several_classes(shared):
+    X, score = frame()
+    y = np.digitize(score, [-0.5, 0.5])
+    model = MKLClassifier(KERNELS, norm=MixedNorm(2), shared_weights=shared, C=10.0).fit(X, y)
+    assert model.converged_
+    assert model.group_weights_.shape == ((3,) if shared else (3, 3))
+    assert model.score(X, y) > 0.8
+
+
+@pytest.mark.parametrize("loss", ["squared", "epsilon_insensitive"])
+def test_regression(loss):
+    X, score = frame()
+    model = MKLRegressor(KERNELS, norm=MixedNorm(2), loss=loss, C=10.0).fit(X, score)
+    assert model.converged_
+    assert model.score(X, score) > 0.7
+
+
+def test_every_solver_and_what_cannot():
+    X, score = frame(60)
+    values = [
+        MKLClassifier(KERNELS, norm=MixedNorm(2), solver=solver, tol=tol).fit(X, score > 0).objective_
+        for solver, tol in (("auto", 1e-4), ("newton", 1e-4), ("group_lasso", 1e-3), ("mirror", 2e-2))
+    ]
+    assert values == pytest.approx([values[0]] * 4, rel=2.1e-2)
+    with pytest.raises(TypeError, match="projected"):
+        MKLClassifier(KERNELS, norm=MixedNorm(2), solver="spg").fit(X, score > 0)
+
+
+def test_in_a_search_and_in_a_file(tmp_path):
+    X, score = frame(80)
+    grid = {"norm": [MixedNorm(0.75), MixedNorm(2)], "C": [1.0, 10.0]}
+    search = GridSearchCV(MKLClassifier(KERNELS), grid, cv=3).fit(X, score > 0)
+    assert search.best_params_["norm"] in grid["norm"]
+    model = MKLClassifier(KERNELS, norm=MixedNorm(np.inf)).fit(X, score > 0)
+    model.save(tmp_path / "model.mkl")
+    again = load(tmp_path / "model.mkl")
+    assert again.norm == MixedNorm(np.inf)
+    assert again.group_names_ == model.group_names_
+    assert np.array_equal(again.group_weights_, model.group_weights_)
+    assert np.allclose(again.decision_function(X), model.decision_function(X))
+    tuned = MKLClassifierCV(KERNELS, norms=[1, MixedNorm(2)], Cs=[1.0, 10.0], cv=3).fit(X, score > 0)
+    assert tuned.score(X, score > 0) > 0.7
+
+
+# -- missing views --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("budget", [None, 250_000], ids=["plenty", "little memory"])
+@pytest.mark.parametrize("normalize", ["mean_diag", "trace", "cosine", None])
+def test_a_missing_view_counts_as_zero(normalize, budget):
+    """The model is that of precomputed kernels with zeros in the rows and columns of the samples that lack the view."""
+    X, score = with_holes()
+    y = score > 0
+    settings = {"norm": MixedNorm(2), "normalize": normalize, "tol": 1e-6, "memory_budget": budget}
+    model = MKLClassifier(KERNELS, missing="ignore", **settings).fit(X, y)
+    kernels = model.kernel(X)
+    assert np.all(np.isfinite(kernels))
+    assert np.linalg.eigvalsh(kernels)[0] >= -1e-9 * np.trace(kernels)
+    stack = []
+    for kernel in KERNELS:
+        V = X[kernel.columns].to_numpy()
+        K = np.nan_to_num(kernel.compute(np.nan_to_num(V), np.nan_to_num(V)))
+        there = ~np.isnan(V[:, 0])
+        K = K * there[:, None] * there
+        stack.append(K / there.sum() if normalize == "trace" else K)
+    expected = np.tensordot(model.weights_, stack, 1)
+    assert kernels == pytest.approx(expected, rel=1e-5, abs=1e-9)
+
+
+def test_new_samples_may_lack_views_too():
+    X, score = with_holes()
+    model = MKLClassifier(KERNELS, norm=MixedNorm(2), C=10.0, missing="ignore").fit(X, score > 0)
+    new, truth = frame(seed=5)
+    whole = np.mean(model.predict(new) == (truth > 0))
+    new[VIEWS["text"]] = np.nan
+    without = np.mean(model.predict(new) == (truth > 0))
+    assert whole > without > 0.4
+    new[:] = np.nan  # nothing is known: only the intercept is left
+    assert model.decision_function(new) == pytest.approx(np.full(120, model.intercept_[0]))
+
+
+def test_complete_data_give_the_same_model():
+    X, score = frame()
+    one, other = (MKLClassifier(KERNELS, norm=2, missing=m).fit(X, score > 0) for m in ("error", "ignore"))
+    assert np.array_equal(one.weights_, other.weights_)
+
+
+def test_a_linear_kernel_kept_as_a_factor():
+    X, score = with_holes()
+    model = MKLClassifier([Linear(columns=c, group=v) for v, c in VIEWS.items()], missing="ignore").fit(X, score > 0)
+    K = model.kernel(X)
+    assert model.converged_
+    assert np.all(np.isfinite(K))
+    arrays = [np.nan_to_num(X[columns].to_numpy()) for columns in VIEWS.values()]
+    scales = [np.mean(np.sum(V[np.any(V != 0, axis=1)] ** 2, axis=1)) for V in arrays]
+    expected = sum(w / s * V @ V.T for w, s, V in zip(model.weights_, scales, arrays, strict=True))
+    assert pytest.approx(expected, abs=1e-9) == K
+
+
+def test_it_survives_clone_files_and_pipelines(tmp_path):
+    X, score = with_holes()
+    model = clone(MKLClassifier(KERNELS, missing="ignore")).fit(X, score > 0)
+    model.save(tmp_path / "m.mkl")
+    assert np.allclose(load(tmp_path / "m.mkl").decision_function(X), model.decision_function(X))
+    make_pipeline(MKLClassifier(KERNELS, missing="ignore")).fit(X, score > 0).predict(X)
+
+
+def test_a_view_that_is_partly_missing_is_an_error_in_words():
+    X, score = frame()
+    X.loc[7, "t0"] = np.nan
+    with pytest.raises(ValueError, match=r"row 7 lacks 1 of the 2 columns that Gaussian\(width=0.5\).* sees"):
+        MKLClassifier(KERNELS, missing="ignore").fit(X, score > 0)
+    whole, score = frame()
+    model = MKLClassifier(KERNELS, missing="ignore").fit(whole, score > 0)
+    with pytest.raises(ValueError, match="row 7 lacks 1 of the 2 columns"):
+        model.predict(X)
+
+
+def test_without_the_option_nan_is_the_usual_error():
+    X, score = with_holes()
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        MKLClassifier(KERNELS).fit(X, score > 0)
+    with pytest.raises(ValueError, match="missing must be one of 'error', 'ignore'"):
+        MKLClassifier(KERNELS, missing="drop").fit(X, score > 0)
+
+
+def test_what_does_not_go_together_is_refused():
+    X, score = with_holes()
+    with pytest.raises(ValueError, match="center=True needs samples that have all views"):
+        MKLClassifier(KERNELS, missing="ignore", center=True).fit(X, score > 0)
+    with pytest.raises(ValueError, match="missing='ignore' needs combination='sum'"):
+        MKLClassifier(KERNELS, missing="ignore", combination="product").fit(X, score > 0)
