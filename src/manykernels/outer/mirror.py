@@ -30,7 +30,8 @@ from manykernels.problem import Problem
 
 NEEDS = frozenset({"combine", "quad_forms"})
 _STEP = 1.0  # A
-_ORACLE_TOL = 1e-4  # relative change of the value at which the turns end
+# Relative change of the value at which the turns end: this part of the gap, or that if it is more.
+_ORACLE_SHARE, _ORACLE_TOL = 0.02, 1e-4
 _MOST_TURNS = 50
 _FIRST_GAP = 0.1
 
@@ -148,6 +149,7 @@ class MirrorDescent:
         """Ask the oracle: return certificate, quadratic forms and the value of G at these shares (Algorithm 2)."""
         problem, norm, value, turns = self.problem, self.norm, -np.inf, 0
         expected = max(self.tol, 0.1 * min(self.recorder.gap, _FIRST_GAP))
+        rest = max(_ORACLE_TOL, _ORACLE_SHARE * min(self.recorder.gap, 1.0))
         while True:
             turns += 1
             weights = shares * self.eta[norm.owner]
@@ -157,7 +159,7 @@ class MirrorDescent:
             # gamma is best for these forms, so the value with it is the maximum over gamma at this beta.
             self.eta = norm.group_weights(norm.sums(shares * quad_forms))
             before, value = value, self._value(machine, shares, quad_forms)
-            at_rest = norm.q == 1 or norm.n_groups == 1 or value - before <= _ORACLE_TOL * abs(value)
+            at_rest = norm.q == 1 or norm.n_groups == 1 or value - before <= rest * abs(value)
             if at_rest or turns == _MOST_TURNS:
                 break
         self.turns.append(turns)
