@@ -8,8 +8,9 @@ import numpy as np
 
 from manykernels.norms.lp import power_norm
 
-# A group without any signal keeps this part of the largest group's multiplier, so that its weight stays finite.
-_LEAST_SHARE = 1e-12
+# A group whose forms vanish counts as this part of the largest, so that its weights stay finite: the gap that this
+# leaves is less than the root of it.
+_LEAST_SHARE = 1e-7
 
 
 class MixedNorm:
