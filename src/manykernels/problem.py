@@ -231,6 +231,9 @@ class Problem:
             return value if np.isfinite(value) else np.finfo(float).max
 
         end = self.norm.dual_limit(quad_forms)
+        # The function is convex: where it still falls at the end, that is its lowest point.
+        if loss_at(end) <= loss_at((1.0 - 10 * _FINE) * end):
+            return -loss_at(end)
         inside = minimize_scalar(loss_at, bounds=(0.0, end), method="bounded", options={"xatol": _FINE * end})
         return -min(float(inside.fun), loss_at(end))
 
