@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
-from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, load
+from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, load, mkl_path
 from manykernels.kernels import Gaussian, Linear
 from manykernels.norms import MixedNorm
 
@@ -185,3 +185,13 @@ def test_what_does_not_go_together_is_refused():
         MKLClassifier(KERNELS, missing="ignore", center=True).fit(X, score > 0)
     with pytest.raises(ValueError, match="missing='ignore' needs combination='sum'"):
         MKLClassifier(KERNELS, missing="ignore", combination="product").fit(X, score > 0)
+
+
+def test_search_and_path_on_data_with_holes():
+    X, score = with_holes()
+    tuned = MKLClassifierCV(KERNELS, norms=[MixedNorm(2)], Cs=[1.0, 10.0], cv=3, missing="ignore").fit(X, score > 0)
+    assert tuned.score(X, score > 0) > 0.7
+    path = mkl_path(
+        KERNELS, X, score > 0, Cs=[0.1, 1.0], norms=[1, MixedNorm(2), MixedNorm(np.inf), 2], missing="ignore"
+    )
+    assert all(point.model.converged_ for point in path)
