@@ -8,7 +8,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, load, mkl_path
-from manykernels.kernels import Gaussian, Linear
+from manykernels.estimators.base import _sums_by_group
+from manykernels.kernels import Gaussian, GaussianLadder, KernelBank, Linear
+from manykernels.kernels.ladder import LadderNames
 from manykernels.norms import MixedNorm
 
 VIEWS = {"image": ["i0", "i1", "i2"], "text": ["t0", "t1"], "noise": ["n0", "n1"]}
@@ -195,3 +197,12 @@ def test_search_and_path_on_data_with_holes():
         KERNELS, X, score > 0, Cs=[0.1, 1.0], norms=[1, MixedNorm(2), MixedNorm(np.inf), 2], missing="ignore"
     )
     assert all(point.model.converged_ for point in path)
+
+
+def test_groups_of_a_million_kernels_are_counted_without_their_names(monkeypatch):
+    monkeypatch.setattr(LadderNames, "text", lambda *_: pytest.fail("made a name for every kernel"))
+    X, _ = frame(40)
+    ladders = [GaussianLadder(columns=c, count=500_000, group=view) for view, c in VIEWS.items()]
+    bank = KernelBank([Linear(group="text"), *ladders]).bind(X.to_numpy(), source=X)
+    names, weights = _sums_by_group(bank.groups, np.ones((1, bank.n_kernels)))
+    assert dict(zip(names, weights[0], strict=True)) == {"text": 500_001, "image": 500_000, "noise": 500_000}

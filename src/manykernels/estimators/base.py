@@ -28,6 +28,7 @@ from manykernels.kernels.ladder import GaussianLadder, LadderBank
 from manykernels.kernels.missing import check_views
 from manykernels.kernels.on_demand import OnDemandBank
 from manykernels.kernels.parametric import ParametricBank
+from manykernels.kernels.texts import run_lengths
 from manykernels.losses import Loss, SmoothLoss
 from manykernels.norms import LpNorm, MixedNorm
 from manykernels.outer.automatic import automatic, may_take_newton, selects_few
@@ -160,7 +161,7 @@ class BaseMKL(BaseEstimator):
                     table, X[samples.rows], samples.weight, storage, budget, precision
                 )
             # Mixed norms learn the groups of the kernels here.
-            own = norm.bind(bank.groups) if isinstance(norm, MixedNorm) else norm
+            own = norm.bind(_every_group(bank.groups)) if isinstance(norm, MixedNorm) else norm
             # A parametric bank offers less than a finite one; solvers ask for what they need.
             problems = [Problem(cast(Any, bank), loss, own, y[t], C[t], self.fit_intercept) for t in tasks]
             return bank, self._solve(problems, workbench.starts(problems))
@@ -390,10 +391,16 @@ class BaseMKL(BaseEstimator):
         return tags
 
 
+def _every_group(groups: Sequence[str]) -> list[str]:
+    """Return the group of every kernel as a list."""
+    return [name for name, count in run_lengths(groups) for _ in range(count)]
+
+
 def _sums_by_group(groups: Sequence[str], weights: np.ndarray) -> tuple[list[str], np.ndarray]:
     """Return the names of the groups, in order of first appearance, and their weights, (n_problems, n_groups)."""
     places: dict[str, int] = {}
-    owner = np.fromiter((places.setdefault(name, len(places)) for name in groups), np.int64, len(groups))
+    runs = run_lengths(groups)
+    owner = np.repeat([places.setdefault(name, len(places)) for name, _ in runs], [count for _, count in runs])
     return list(places), np.array([np.bincount(owner, own, minlength=len(places)) for own in weights])
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from manykernels.kernels.bound import CAPABILITIES, BoundBank, Terms
 from manykernels.kernels.ladder import LadderBank
 from manykernels.kernels.normalize import Normalization
-from manykernels.kernels.texts import LazyTexts
+from manykernels.kernels.texts import LazyTexts, run_lengths
 
 
 class CompositeBank:
@@ -134,6 +134,10 @@ class Chained(LazyTexts):
     def text(self, k: int) -> str:
         i = int(np.searchsorted(self._first, k, side="right")) - 1
         return self._parts[i][k - int(self._first[i])]
+
+    def runs(self) -> list[tuple[str, int]]:
+        """Return the runs of equal texts of the parts."""
+        return [run for part in self._parts for run in run_lengths(part)]
 
 
 def _stack(arrays: list[np.ndarray | None]) -> np.ndarray | None:

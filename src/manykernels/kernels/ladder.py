@@ -415,3 +415,9 @@ class LadderNames(LazyTexts):
 
     def text(self, k: int) -> str:
         return getattr(_rung(self._ladders, self._places, self._first, k), self._part)
+
+    def runs(self) -> list[tuple[str, int]]:
+        """Return the groups with the number of kernels in each; names are all different."""
+        if self._part == "group":
+            return [(place[2], len(ladder)) for ladder, place in zip(self._ladders, self._places, strict=True)]
+        return [(text, 1) for text in self]

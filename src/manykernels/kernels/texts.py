@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from itertools import groupby
 from typing import overload
 
 
@@ -28,3 +29,16 @@ class LazyTexts(Sequence[str]):
 
     def __repr__(self) -> str:
         return f"<{len(self)} texts, from {self[0]!r} to {self[-1]!r}>"
+
+
+def run_lengths(texts: Sequence[str]) -> list[tuple[str, int]]:
+    """Return the texts as runs of equal ones, (text, length); a lazy sequence that knows its runs makes no texts.
+
+    Examples
+    --------
+    >>> from manykernels.kernels.texts import run_lengths
+    >>> run_lengths(["image", "image", "text"])
+    [('image', 2), ('text', 1)]
+    """
+    known = getattr(texts, "runs", None)
+    return known() if known is not None else [(text, len(list(same))) for text, same in groupby(texts)]
