@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from numba import njit
 
+_AT_A_TIME = 512  # rows: many enough for matrix products, few enough to need little memory beside the cache
 Compute = Callable[[np.ndarray, np.ndarray, np.ndarray], None]
 
 
@@ -50,6 +51,11 @@ class RowCache:
         self.n_computed = 0
         self.columns = np.empty(0, np.int64)
         self.values = self._memory[:0].reshape(0, 0)
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory for the rows."""
+        return self._memory.nbytes
 
     @property
     def capacity(self) -> int:
@@ -99,10 +105,12 @@ class RowCache:
 
     def _fill(self, missing: list[int]) -> None:
         places = [self._free.pop() if self._free else self._held.popitem(last=False)[1] for _ in missing]
-        block: np.ndarray = np.zeros((len(missing), self.columns.size), np.float32)
-        self._compute(np.array(missing), self.columns, block)
-        self.values[places] = block
-        self.n_computed += block.size
+        for low in range(0, len(missing), _AT_A_TIME):
+            rows, own = missing[low : low + _AT_A_TIME], places[low : low + _AT_A_TIME]
+            block: np.ndarray = np.zeros((len(rows), self.columns.size), np.float32)
+            self._compute(np.array(rows), self.columns, block)
+            self.values[own] = block
+        self.n_computed += len(missing) * self.columns.size
         self._held.update(zip(missing, places, strict=True))
 
 

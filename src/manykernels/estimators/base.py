@@ -59,7 +59,8 @@ SOLVERS: dict[str, Callable[..., Result]] = {
     "mirror": mirror,
 }
 _ROW_SOLVERS = ("auto", "group_lasso", "spg", "pgd", "mirror")
-_LEAST_ROWS = 256
+# The rest is for the matrix of a working set and for rows on their way into the cache.
+_LEAST_ROWS, _CACHE_SHARE = 256, 0.7
 _RANDOM_STARTS = ("spg", "pgd")  # where a random_state is given; else they start from equal weights
 
 
@@ -233,9 +234,9 @@ class BaseMKL(BaseEstimator):
             return "auto", max(1, usable - need)
         if self._can_do_with_rows(table, loss):
             products = 8 * n_tasks * len(self._bank(table)) * n
-            need = min(need, products + 4 * _LEAST_ROWS * n)
+            need = min(need, products + int(4 * _LEAST_ROWS * n / _CACHE_SHARE))
             if need <= usable:
-                return "rows", usable - products
+                return "rows", int(_CACHE_SHARE * (usable - products))
         raise MemoryError(
             f"memory_budget is {human_bytes(budget)}, but the combined kernel of {n} samples and its solver "
             f"need {human_bytes(need / (1 - _HEADROOM))}."

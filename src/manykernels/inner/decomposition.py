@@ -26,6 +26,7 @@ from manykernels.inner import smo
 from manykernels.inner.smo import BoxSolution
 
 _WORKING_SET = 2000
+_SMALLEST = 8
 _COARSEST = 4000
 _FIRST_PART = 8
 _ROUGH = 0.1  # a loop is left when its violation is this part of what it began with
@@ -139,7 +140,8 @@ class _Part:
 
         Without the last ones, the same samples would come and go in turn.
         """
-        most = min(_WORKING_SET, self.cache.capacity)
+        # Its matrix, in double precision, takes at most a quarter of the memory of the cache.
+        most = min(_WORKING_SET, self.cache.capacity, max(_SMALLEST, int((self.cache.n_bytes / 32) ** 0.5)))
         if self.samples.size <= most:
             return np.arange(self.samples.size)
         rise, fall = smo.offsets(self.beta, self.lower, self.upper, self.epsilon)
