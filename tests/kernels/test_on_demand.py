@@ -64,6 +64,32 @@ def test_only_changes_are_computed():
     assert counted == [[3, 40]] * len(rows.storages) + [[40]] * len(rows.storages)
 
 
+def test_products_keep_their_digits_after_huge_coefficients():
+    """As on a path from C = 1e6 back to 1e-4."""
+    rows, packed = banks(precision="double")
+    rows.quad_forms(1e8 * RNG.standard_normal((1, 90)))
+    small = 1e-4 * RNG.standard_normal((1, 90))
+    assert np.allclose(rows.quad_forms(small), packed.quad_forms(small), rtol=1e-9, atol=0)
+
+
+def test_an_interrupted_pass_leaves_nothing_behind():
+    rows, packed = banks()
+    beta = RNG.standard_normal((1, 90))
+    rows.quad_forms(beta)
+    storage = rows.storages[-1]
+    add = storage.add_products
+
+    def interrupted(r, c, out):
+        add(r, c, out)
+        raise KeyboardInterrupt
+
+    storage.add_products = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        rows.quad_forms(2 * beta)
+    storage.add_products = add
+    assert np.allclose(rows.quad_forms(beta), packed.quad_forms(beta), rtol=2e-5, atol=1e-5)
+
+
 def test_other_weights_forget_the_rows_and_not_the_products():
     rows, packed = banks()
     K = rows.combine(WEIGHTS)

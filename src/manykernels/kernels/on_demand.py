@@ -18,6 +18,8 @@ from manykernels.kernels.bound import PRECISIONS, BoundBank
 
 CAPABILITIES = frozenset({"combine", "quad_forms", "derivative_forms", "diagonal", "largest_diagonals", "rows", "tail"})
 _COARSE = 3000
+# Sums and differences of coefficients this much larger have cost the products their digits: they are made anew.
+_WORN = 1e-4
 
 
 class OnDemandBank(BoundBank):
@@ -49,6 +51,7 @@ class OnDemandBank(BoundBank):
         self._cache_bytes = cache_bytes
         self._beta: np.ndarray | None = None
         self._products: list[np.ndarray] = []
+        self._largest = 0.0
 
     def workspace(self) -> CombinedRows:
         """Return what :meth:`combine` writes to."""
@@ -65,16 +68,19 @@ class OnDemandBank(BoundBank):
 
         The arrays are overwritten by the next call.
         """
-        if self._beta is None or self._beta.shape != beta.shape:
-            self._beta = np.zeros_like(beta)
+        size = float(np.abs(beta).max(initial=0.0))
+        last = self._beta
+        if last is None or last.shape != beta.shape or size < _WORN * self._largest:
+            last, self._largest = np.zeros_like(beta), 0.0
             self._products = [np.zeros((beta.shape[0], s.indices.size, self.n_samples)) for s in self.storages]
-        change = beta - self._beta
+        change = beta - last
         rows = np.flatnonzero(np.any(change != 0, axis=0))
+        self._beta = None  # should Ctrl-C come now, the products are those of no beta
         if rows.size:
             changes = np.ascontiguousarray(change[:, rows])
             for storage, held in zip(self.storages, self._products, strict=True):
                 storage.add_products(rows, changes, held)
-            self._beta = beta.copy()
+        self._beta, self._largest = beta.copy(), max(self._largest, size)
         return self._products
 
     def combined_product(self, weights: np.ndarray, beta: np.ndarray) -> np.ndarray:
