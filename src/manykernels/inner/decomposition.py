@@ -26,7 +26,8 @@ from manykernels.inner import smo
 from manykernels.inner.smo import BoxSolution
 
 _WORKING_SET = 2000
-_SMALLEST = 8
+_SMALLEST = 500
+_PATIENCE = 5
 _COARSEST = 4000
 _FIRST_PART = 8
 _ROUGH = 0.1  # a loop is left when its violation is this part of what it began with
@@ -62,13 +63,14 @@ def solve_rows(
     beta = smo.feasible_start(start, lower, upper, intercept)
     state = _State(K, y, lower, upper, float(epsilon), intercept, product, beta)
     size = K.n if np.any(beta) else max(K.n // _FIRST_PART, min(_COARSEST, K.n))
-    n_iter, violation = 0, state.violation()
+    n_iter, idle, violation = 0, 0, state.violation()
     while violation > tol:
         used = state.improve(state.movable(violation, size), max(tol, _ROUGH * violation))
         n_iter += used
         before, violation = violation, state.violation()
-        if used == 0 and violation >= before and size == K.n:
-            break  # rounding: no step is left
+        idle = 0 if violation < before or size < K.n else idle + 1
+        if (used == 0 and idle) or idle > _PATIENCE:
+            break  # rounding: no step is left that helps
         size = min(2 * size, K.n)
     return BoxSolution(state.beta, state.gradient, n_iter, bool(violation <= tol))
 
@@ -147,9 +149,9 @@ class _Part:
         rise, fall = smo.offsets(self.beta, self.lower, self.upper, self.epsilon)
         up, down = rise - self.gradient, fall - self.gradient
         free = last[(self.beta[last] > self.lower[last]) & (self.beta[last] < self.upper[last])]
-        chosen = np.zeros(self.samples.size, bool)
-        chosen[np.argpartition(-up, most // 4)[: most // 4]] = True
-        chosen[np.argpartition(down, most // 4)[: most // 4]] = True
+        chosen, quarter = np.zeros(self.samples.size, bool), max(most // 4, 1)
+        chosen[np.argpartition(-up, quarter)[:quarter]] = True
+        chosen[np.argpartition(down, quarter)[:quarter]] = True
         chosen[free[: most - int(chosen.sum())]] = True
         return np.flatnonzero(chosen)
 
