@@ -27,7 +27,7 @@ from manykernels.inner.smo import BoxSolution
 
 _WORKING_SET = 2000
 _SMALLEST = 500
-_PATIENCE = 5
+_PATIENCE = 50
 _COARSEST = 4000
 _FIRST_PART = 8
 _ROUGH = 0.1  # a loop is left when its violation is this part of what it began with
