@@ -17,7 +17,7 @@ from manykernels.kernels.columns import column_names, describe_columns, resolve_
 from manykernels.kernels.composite import CompositeBank
 from manykernels.kernels.groups import BoundKernel, make_groups
 from manykernels.kernels.ladder import GaussianLadder, LadderBank
-from manykernels.kernels.missing import check_views
+from manykernels.kernels.missing import check_views, has_gaps
 from manykernels.kernels.normalize import Normalization, learn_normalization
 from manykernels.kernels.on_demand import OnDemandBank
 from manykernels.kernels.parametric import ParametricBank
@@ -178,6 +178,8 @@ class KernelBank:
         >>> from manykernels.kernels import Gaussian, KernelBank
         >>> KernelBank([Gaussian(1.0, columns=[0, 1])]).check_views(np.array([[1.0, 2.0], [np.nan, np.nan]]))
         """
+        if not has_gaps(X):
+            return
         table, names = X if source is None else source, column_names(X if source is None else source)
         views = []
         for kernel in self.kernels:

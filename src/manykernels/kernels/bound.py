@@ -12,7 +12,7 @@ from manykernels.compute.packed import balanced_blocks, mirror_rows, row_offset,
 from manykernels.compute.threads import parallel
 from manykernels.kernels.groups import BoundKernel
 from manykernels.kernels.learned import LearnedKernel
-from manykernels.kernels.missing import filled, observed
+from manykernels.kernels.missing import observed, spread, there
 from manykernels.kernels.normalize import Normalization
 from manykernels.kernels.storage import BLOCK_ENTRIES, FACTOR_ROWS, FactorStorage, Storage, held_here
 
@@ -239,8 +239,7 @@ class BoundBank:
             entry = self.bound[k]
             view = self.X[:, entry.positions]
             mask = observed(view)
-            raw = entry.kernel.diagonal(filled(view, mask))
-            raw = raw if mask is None else raw * mask
+            raw = spread(entry.kernel.diagonal(there(view, mask)), mask)
             if self.normalization.inverse_norms is not None:
                 raw = raw * self.normalization.inverse_norms[k] ** 2
             if means is not None and totals is not None:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cholesky, eigvalsh
 
 from manykernels.kernels.groups import BoundKernel
-from manykernels.kernels.missing import filled, observed
+from manykernels.kernels.missing import observed, there
 
 # A principal submatrix of a positive semidefinite matrix is one too; this many samples keep the check cheap.
 _SAMPLES = 1000
@@ -30,11 +30,11 @@ def check_positive_semidefinite(bound: Sequence[BoundKernel], X: Any) -> None:
         if entry.kernel.trusted:
             continue
         view = X[rows][:, entry.positions]
-        view = filled(view, observed(view))
+        view = there(view, observed(view))
         K = np.asarray(entry.kernel.compute(view, view), dtype=np.float64)
-        if K.shape != (rows.size, rows.size):
+        if K.shape != (view.shape[0], view.shape[0]):
             raise ValueError(
-                f"The kernel {entry.name!r} must return an array of shape {(rows.size, rows.size)}, got {K.shape}."
+                f"The kernel {entry.name!r} must return an array of shape {(view.shape[0],) * 2}, got {K.shape}."
             )
         if not np.all(np.isfinite(K)):
             raise ValueError(f"The kernel {entry.name!r} has values that are NaN or infinite.")

@@ -10,7 +10,7 @@ import numpy as np
 
 from manykernels.compute.packed import pack_rows, row_offset
 from manykernels.kernels.base import ElementwiseKernel, Kernel, base_matrix
-from manykernels.kernels.missing import filled, observed
+from manykernels.kernels.missing import observed, spread, there
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,9 @@ class KernelGroup:
         With float32, distances are rounded as in :meth:`segments`, and so are Gaussian kernels.
         """
         left, right = observed(V), observed(W)
-        V, W = filled(V, left), filled(W, right)
+        if left is not None or right is not None:
+            yield from self._scattered(V, W, left, right, wanted, dtype)
+            return
         shared = None if self.base is None else base_matrix(self.base, V, W)
         if shared is not None and self.base == "distance":
             shared = shared.astype(dtype, copy=False)
@@ -54,14 +56,21 @@ class KernelGroup:
         for g in wanted:
             kernel = self.kernels[g]
             if shared is not None and isinstance(kernel, ElementwiseKernel):
-                block = kernel.apply(shared if g == wanted[-1] else shared.copy())
+                yield g, kernel.apply(shared if g == wanted[-1] else shared.copy())
             else:
-                block = np.array(kernel.compute(V, W), dtype=np.float64)
-            if left is not None:
-                block *= left[:, None]
-            if right is not None:
-                block *= right
-            yield g, block
+                yield g, np.array(kernel.compute(V, W), dtype=np.float64)
+
+    def _scattered(
+        self, V: Any, W: Any, left: np.ndarray | None, right: np.ndarray | None, wanted: Iterable[int], dtype: type
+    ) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield the blocks of views that some rows lack: zeros there, and no kernel is asked about such a row."""
+        V, W = there(V, left), there(W, right)
+        shape = (len(V) if left is None else left.size, len(W) if right is None else right.size)
+        if len(V) == 0 or len(W) == 0:
+            yield from ((g, np.zeros(shape, dtype)) for g in wanted)
+            return
+        for g, block in self.blocks(V, W, wanted, dtype):
+            yield g, spread(spread(block, left).T, right).T
 
     def segments(
         self, V: Any, start: int, stop: int, wanted: Iterable[int], dtype: type = np.float32
@@ -72,13 +81,13 @@ class KernelGroup:
         3e-8; inner products stay in float64, since powers of them may be large.
         """
         size = row_offset(stop, V.shape[0]) - row_offset(start, V.shape[0])
-        mask = observed(V[start:])
-        columns = filled(V[start:], mask)
-        rows = columns[: stop - start]
-        there: np.ndarray | None = None
-        if mask is not None:
-            there = np.empty(size, dtype)
-            pack_rows(np.outer(mask[: stop - start], mask), there)
+        rows, columns = V[start:stop], V[start:]
+        if observed(columns) is not None:
+            for g, block in self.blocks(rows, columns, wanted, dtype):
+                segment: np.ndarray = np.empty(size, block.dtype)
+                pack_rows(block, segment)
+                yield g, segment
+            return
         shared: np.ndarray | None = None
         if self.base is not None:
             shared = np.empty(size, dtype if self.base == "distance" else np.float64)
@@ -86,26 +95,23 @@ class KernelGroup:
         for g in wanted:
             kernel = self.kernels[g]
             if shared is not None and isinstance(kernel, ElementwiseKernel):
-                segment = kernel.apply(shared.copy())
+                yield g, kernel.apply(shared.copy())
             else:
                 segment = np.empty(size)
                 pack_rows(np.asarray(kernel.compute(rows, columns), dtype=np.float64), segment)
-            if there is not None:
-                segment *= there
-            yield g, segment
+                yield g, segment
 
     def diagonal(self, g: int, V: Any) -> np.ndarray:
-        """Return the diagonal of the kernel at place ``g``."""
+        """Return the diagonal of the kernel at place ``g``, 0 for rows that lack the view."""
         mask = observed(V)
-        diagonal = self.kernels[g].diagonal(filled(V, mask))
-        return diagonal if mask is None else diagonal * mask
+        return spread(self.kernels[g].diagonal(there(V, mask)), mask)
 
     def factor(self, g: int, V: Any, error: float | None, max_rank: int) -> np.ndarray | None:
         """Return a factor of the kernel at place ``g``: an exact one, or one with an error of at most ``error``."""
         mask, kernel = observed(V), self.kernels[g]
-        V = filled(V, mask)
+        V = there(V, mask)
         found = kernel.factor(V) if error is None else kernel.low_rank_factor(V, error, max_rank)
-        return found if found is None or mask is None else found * mask[:, None]
+        return None if found is None else spread(found, mask)
 
 
 def make_groups(bound: Sequence[BoundKernel], indices: Iterable[int] | None = None) -> list[KernelGroup]:

@@ -14,35 +14,63 @@ import scipy.sparse as sp
 
 
 def observed(V: Any) -> np.ndarray | None:
-    """Return 1 for the rows of a view that are there and 0 for those that are NaN, or None if all are there.
+    """Return which rows of a view are there, as an array of bool, or None if all are.
 
     Examples
     --------
     >>> import numpy as np
     >>> from manykernels.kernels.missing import observed
     >>> observed(np.array([[1.0, 2.0], [np.nan, np.nan]]))
-    array([1., 0.])
+    array([ True, False])
     """
     if sp.issparse(V) or V.shape[1] == 0 or V.dtype.kind != "f":
         return None
     lacking = np.isnan(V[:, 0])
-    return np.where(lacking, 0.0, 1.0) if lacking.any() else None
+    return ~lacking if lacking.any() else None
 
 
-def filled(V: Any, mask: np.ndarray | None) -> Any:
-    """Return the view with zeros in the rows that are not there."""
-    return V if mask is None else np.where(mask[:, None] > 0, V, 0.0)
+def spread(values: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
+    """Return values of the rows that are there, shape (n_there, ...), with zeros for the others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.kernels.missing import spread
+    >>> spread(np.array([1.0, 2.0]), np.array([True, False, True]))
+    array([1., 0., 2.])
+    """
+    if mask is None:
+        return values
+    out = np.zeros((mask.size, *values.shape[1:]), values.dtype)
+    out[mask] = values
+    return out
+
+
+def there(V: Any, mask: np.ndarray | None) -> Any:
+    """Return the rows of a view that are there."""
+    return V if mask is None else V[mask]
+
+
+def has_gaps(X: Any) -> bool:
+    """Return whether there is a NaN in the data, dense or sparse.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.kernels.missing import has_gaps
+    >>> has_gaps(np.array([[1.0, np.nan]]))
+    True
+    """
+    return bool(np.isnan(X.data if sp.issparse(X) else X).any())
 
 
 def check_views(X: Any, views: Iterable[tuple[str, np.ndarray]]) -> None:
     """Raise ValueError if a row lacks a part of a view only; ``views`` are pairs of a name and column places."""
+    if not has_gaps(X):
+        return
     if sp.issparse(X):
-        if np.isnan(X.data).any():
-            raise ValueError("Input X contains NaN: missing='ignore' needs a dense array, not a sparse matrix.")
-        return
+        raise ValueError("Input X contains NaN: missing='ignore' needs a dense array, not a sparse matrix.")
     gone, seen = np.isnan(X), set()
-    if not gone.any():
-        return
     for name, positions in views:
         if positions.tobytes() in seen:
             continue
