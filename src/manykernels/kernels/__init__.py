@@ -2,6 +2,7 @@
 
 from manykernels.kernels.bank import KernelBank
 from manykernels.kernels.base import Dirichlet, Gaussian, Kernel, Linear, Polynomial
+from manykernels.kernels.features import Nystroem, RandomFourier
 from manykernels.kernels.ladder import GaussianLadder
 from manykernels.kernels.parametric import ParametricKernel
 from manykernels.kernels.precomputed import Precomputed
@@ -14,8 +15,10 @@ __all__ = [
     "Kernel",
     "KernelBank",
     "Linear",
+    "Nystroem",
     "ParametricKernel",
     "Polynomial",
     "Precomputed",
+    "RandomFourier",
     "standard_bank",
 ]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from math import comb
+from itertools import combinations_with_replacement
+from math import comb, factorial, prod
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from manykernels.compute.lowrank import pivoted_factor
 from manykernels.compute.pairwise import dense, inner_products, row_square_norms, squared_distances
 
 _DIAGONAL_BLOCK = 64
+# A polynomial of more monomials has no finite feature map worth its memory.
+_MOST_MONOMIALS = 5000
 
 
 class Kernel(ABC):
@@ -67,6 +70,13 @@ class Kernel(ABC):
 
     def factor(self, X: Any) -> np.ndarray | None:
         """Return F of shape (n, r) with F F' = compute(X, X) when there is one of small rank r, else None."""
+        return None
+
+    def features(self, X: Any) -> np.ndarray | None:
+        """Return phi(x_i) for the rows of X, shape (n, r), with phi(x)'phi(z) = k(x, z), if there is such a finite map.
+
+        Unlike a factor, which may depend on all of X, it maps each row by itself: also one that comes later.
+        """
         return None
 
     def low_rank_factor(self, X: Any, error: float, max_rank: int) -> np.ndarray | None:
@@ -171,6 +181,9 @@ class Linear(ElementwiseKernel):
         return row_square_norms(X)
 
     def factor(self, X: Any) -> np.ndarray | None:
+        return self.features(X)
+
+    def features(self, X: Any) -> np.ndarray:
         return dense(X).astype(np.float64)
 
 
@@ -217,18 +230,30 @@ class Polynomial(ElementwiseKernel):
         return (row_square_norms(X) + self.coef0) ** self.degree
 
     def factor(self, X: Any) -> np.ndarray | None:
-        """Return the powers of a single column, scaled by the binomial formula."""
-        if X.shape[1] != 1:
+        return self.features(X) if X.shape[1] == 1 else None
+
+    def features(self, X: Any) -> np.ndarray | None:
+        """Return the monomials of the columns, scaled by the multinomial formula; None if they are very many."""
+        columns = dense(X).astype(np.float64)
+        if self.coef0 > 0:
+            columns = np.column_stack([np.full(X.shape[0], np.sqrt(self.coef0)), columns])
+        if comb(columns.shape[1] + self.degree - 1, self.degree) > _MOST_MONOMIALS:
             return None
-        x, p = dense(X)[:, 0].astype(np.float64), self.degree
-        powers = [j for j in range(p + 1) if j == p or self.coef0 > 0]
-        return np.column_stack([np.sqrt(comb(p, j) * self.coef0 ** (p - j)) * x**j for j in powers])
+        chosen = combinations_with_replacement(range(columns.shape[1]), self.degree)
+        return np.column_stack([_monomial(columns, places) for places in chosen])
 
     @property
     def title(self) -> str:
         """The kernel's name without its columns; the usual coef0 = 1 is left out."""
         extra = "" if self.coef0 == 1 else f", coef0={_short(self.coef0)}"
         return f"Polynomial(degree={self.degree}{extra})"
+
+
+def _monomial(columns: np.ndarray, places: tuple[int, ...]) -> np.ndarray:
+    """Return the product of the columns at these places times the root of its coefficient in a power of a sum."""
+    counts = np.unique(places, return_counts=True)[1]
+    coefficient = factorial(len(places)) / prod(factorial(int(count)) for count in counts)
+    return np.sqrt(coefficient) * np.prod(columns[:, places], axis=1)
 
 
 def _power(base: np.ndarray, degree: int) -> np.ndarray:
@@ -325,6 +350,9 @@ class Dirichlet(ElementwiseKernel):
         return np.full(X.shape[0], 3.0)
 
     def factor(self, X: Any) -> np.ndarray | None:
+        return self.features(X)
+
+    def features(self, X: Any) -> np.ndarray | None:
         """Return the waves 1, sqrt(2) cos, sqrt(2) sin of a single column."""
         if X.shape[1] != 1:
             return None

@@ -65,6 +65,19 @@ class Normalization:
             means=None if self.means is None else self.means[:, -size:],
         )
 
+    def on_other_samples(self, groups: Sequence[KernelGroup], X: Any) -> Normalization:
+        """Return the same scales for other samples, whose lengths are learned anew for cosines."""
+        if self.means is not None:
+            raise ValueError("Centered kernels are bound to the samples that they were centered on.")
+        if self.inverse_norms is None:
+            return self
+        inverse_norms = np.ones((self.scale.size, X.shape[0]))
+        for group in groups:
+            view = group.view(X)
+            for g, k in enumerate(group.indices):
+                inverse_norms[k] = _inverse_root(group.diagonal(g, view))
+        return replace(self, inverse_norms=inverse_norms)
+
     def apply_segment(self, k: int, segment: np.ndarray, start: int, stop: int, rows: np.ndarray | None) -> None:
         """Normalize packed rows of training kernel k in place; ``rows`` are the samples, if not all of them."""
         if self.inverse_norms is not None:

@@ -1,7 +1,8 @@
 """Norms on the component norms a_k = ||f_k||, and penalties of the weights: they decide how sparse weights are."""
 
+from manykernels.norms.elastic import ElasticNorm
 from manykernels.norms.lp import LpNorm
 from manykernels.norms.mixed import MixedNorm
 from manykernels.norms.penalty import LpPenalty, Penalty
 
-__all__ = ["LpNorm", "LpPenalty", "MixedNorm", "Penalty"]
+__all__ = ["ElasticNorm", "LpNorm", "LpPenalty", "MixedNorm", "Penalty"]

@@ -1,0 +1,212 @@
+"""Kernels with a finite feature map: random waves and landmarks for any kernel, and the maps of many side by side.
+
+With such kernels a predictor is a vector, not a list of samples: it can learn from a stream in constant memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from manykernels.compute.pairwise import dense
+from manykernels.kernels.base import Kernel, _number
+from manykernels.kernels.columns import resolve_columns
+from manykernels.kernels.groups import BoundKernel
+from manykernels.kernels.missing import observed, spread, there
+
+_RANK_CUT = 1e-12
+
+
+class FeatureKernel(Kernel):
+    """A kernel that is the inner product of finite features; a subclass implements :meth:`features`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.kernels.features import FeatureKernel
+    >>> class Cube(FeatureKernel):
+    ...     def features(self, X):
+    ...         return X**3
+    >>> Cube().compute(np.array([[2.0]]), np.array([[1.0], [-1.0]]))
+    array([[ 8., -8.]])
+    """
+
+    def compute(self, X: Any, Z: Any) -> np.ndarray:
+        return np.asarray(self.features(X)) @ np.asarray(self.features(Z)).T
+
+    def diagonal(self, X: Any) -> np.ndarray:
+        return np.sum(np.asarray(self.features(X)) ** 2, axis=1)
+
+    def factor(self, X: Any) -> np.ndarray | None:
+        return self.features(X)
+
+    @property
+    def trusted(self) -> bool:
+        return True
+
+
+class RandomFourier(FeatureKernel):
+    """A Gaussian kernel of this width, approximated by random waves (Rahimi and Recht, 2007).
+
+    Its value is the mean of cos(w'(x - z)) over random frequencies w; the error falls like 1 / sqrt(n_components).
+
+    Parameters
+    ----------
+    width : float > 0
+        Of the Gaussian kernel exp(-|x - z|^2 / (2 width^2)).
+    n_components : int >= 2, default 100
+        Number of features: a cosine and a sine for each frequency, so an even number.
+    seed : int, default 0
+        Of the frequencies.
+    columns, group, label
+        As for :class:`Kernel`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.kernels import Gaussian, RandomFourier
+    >>> X = np.random.default_rng(0).normal(size=(50, 3))
+    >>> waves = RandomFourier(2.0, n_components=2000)
+    >>> bool(np.abs(waves.compute(X, X) - Gaussian(2.0).compute(X, X)).max() < 0.1)
+    True
+    """
+
+    def __init__(
+        self,
+        width: float,
+        n_components: int = 100,
+        seed: int = 0,
+        columns: Any = None,
+        group: str | None = None,
+        label: str | None = None,
+    ) -> None:
+        super().__init__(columns, group, label)
+        self.width = _number("width", width, np.nextafter(0.0, 1.0), "a positive number")
+        self.n_components = int(_number("n_components", n_components, 2, "an even number of at least 2"))
+        if self.n_components != n_components or self.n_components % 2:
+            raise ValueError(f"n_components must be an even number of at least 2, got {n_components!r}.")
+        self.seed = int(_number("seed", seed, 0, "a whole number of at least 0"))
+
+    def features(self, X: Any) -> np.ndarray:
+        waves = self.n_components // 2
+        frequencies = np.random.default_rng(self.seed).standard_normal((X.shape[1], waves)) / self.width
+        phases = np.asarray(X @ frequencies)
+        return np.hstack([np.cos(phases), np.sin(phases)]) / np.sqrt(waves)
+
+    def diagonal(self, X: Any) -> np.ndarray:
+        return np.ones(X.shape[0])
+
+    @property
+    def title(self) -> str:
+        """The kernel's name without its columns."""
+        return f"RandomFourier(width={self.width:.6g}, n_components={self.n_components})"
+
+
+class Nystroem(FeatureKernel):
+    """Any kernel, approximated by its values with a few landmarks (Williams and Seeger, 2001).
+
+    k(x, z) is replaced by k(x, L) k(L, L)^-1 k(L, z), which is exact where x or z is a landmark.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        What to approximate; its columns, group and label are taken over.
+    landmarks : array of shape (n_components, number of the kernel's columns)
+        Samples, with the columns that the kernel sees only; :meth:`from_data` chooses them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.kernels import Gaussian, Nystroem
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> kernel = Nystroem.from_data(Gaussian(3.0, columns=[0, 1]), X, n_components=20)
+    >>> kernel.features(X[:, [0, 1]]).shape[1] <= 20
+    True
+    >>> bool(np.abs(kernel.compute(X[:, :2], X[:, :2]) - Gaussian(3.0).compute(X[:, :2], X[:, :2])).max() < 0.01)
+    True
+    """
+
+    def __init__(self, kernel: Kernel, landmarks: Any) -> None:
+        if not isinstance(kernel, Kernel):
+            raise TypeError(f"kernel must be a Kernel, got {kernel!r}.")
+        super().__init__(kernel.columns, kernel.group, kernel.label)
+        self.kernel, self.landmarks = kernel, np.array(landmarks, dtype=np.float64)
+        if self.landmarks.ndim != 2 or self.landmarks.shape[0] == 0 or not np.all(np.isfinite(self.landmarks)):
+            raise ValueError(
+                f"landmarks must be a table of at least one sample without NaN, got shape {self.landmarks.shape}."
+            )
+
+    @classmethod
+    def from_data(cls, kernel: Kernel, X: Any, n_components: int = 100, random_state: int = 0) -> Nystroem:
+        """Return the approximation with random rows of X as landmarks.
+
+        Parameters
+        ----------
+        kernel : Kernel
+        X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
+        n_components : int, default 100
+            Landmarks, at most n_samples.
+        random_state : int, default 0
+        """
+        positions = resolve_columns(kernel.columns, X)
+        chosen = np.random.default_rng(random_state).permutation(X.shape[0])[:n_components]
+        rows = X.iloc[chosen].to_numpy() if hasattr(X, "iloc") else dense(X[chosen])
+        return cls(kernel, np.asarray(rows, dtype=np.float64)[:, positions])
+
+    @cached_property
+    def _root(self) -> np.ndarray:
+        """R with R R' the (pseudo-)inverse of k(L, L)."""
+        values, vectors = np.linalg.eigh(self.kernel.compute(self.landmarks, self.landmarks))
+        kept = values > _RANK_CUT * max(float(values[-1]), 0.0)
+        return vectors[:, kept] / np.sqrt(values[kept])
+
+    def features(self, X: Any) -> np.ndarray:
+        return self.kernel.compute(X, self.landmarks) @ self._root
+
+    @property
+    def title(self) -> str:
+        """The kernel's name without its columns."""
+        return f"Nystroem({self.kernel.title}, {len(self.landmarks)} landmarks)"
+
+
+class FeatureMaps:
+    """The feature maps of kernels, normalized and side by side.
+
+    Parameters
+    ----------
+    bound : sequence of BoundKernel
+        Each with a finite feature map; see :func:`have_features`.
+    scale : ndarray of shape (n_kernels,)
+        Factors of the kernels.
+    cosine : bool
+        Divide each kernel's features by their length.
+    bias : float
+        This constant is a feature of every kernel, so that each is augmented by its square; 0 is none.
+    """
+
+    def __init__(self, bound: Sequence[BoundKernel], scale: np.ndarray, cosine: bool, bias: float) -> None:
+        self.bound, self.scale, self.cosine, self.bias = list(bound), scale, cosine, bias
+
+    def transform(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return the features of the rows, shape (len(X), n_features), and where each kernel's begin, and the end."""
+        parts = [self._part(k, X) for k in range(len(self.bound))]
+        return np.hstack(parts), np.cumsum([0, *(part.shape[1] for part in parts)])
+
+    def _part(self, k: int, X: Any) -> np.ndarray:
+        V = X[:, self.bound[k].positions]
+        mask = observed(V)
+        part = spread(np.asarray(self.bound[k].kernel.features(there(V, mask))), mask)
+        if self.cosine:
+            length = np.sqrt(np.sum(part * part, axis=1, keepdims=True))
+            part = np.divide(part, length, out=np.zeros_like(part), where=length > 0)
+        part = np.sqrt(self.scale[k]) * part
+        return np.column_stack([part, np.full(len(part), self.bias)]) if self.bias else part
+
+
+def have_features(bound: Sequence[BoundKernel], X: Any) -> bool:
+    """Return whether every kernel has a finite feature map on its columns of X."""
+    row = np.zeros((1, X.shape[1]))
+    return all(entry.kernel.features(row[:, entry.positions]) is not None for entry in bound)

@@ -1,0 +1,127 @@
+"""Kernel values with the kernels side by side: all kernels of a pair of samples in one row.
+
+That is the order in which stochastic learning reads them: a step looks at one sample with every kernel.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from manykernels.compute.memory import human_bytes
+from manykernels.compute.packed import row_offset, triangle_size
+from manykernels.compute.threads import parallel
+from manykernels.kernels.bound import BoundBank
+from manykernels.kernels.groups import make_groups
+
+_BLOCK_ENTRIES = 1 << 22  # kernel values that a thread computes before it turns them around
+
+
+class PairValues:
+    """The kernels of a bank on pairs of its samples, in float32.
+
+    Parameters
+    ----------
+    bank : BoundBank
+    bias : float
+        Every kernel is augmented by the square of this constant; 0 is none.
+    memory_budget : int
+        Bytes for kernel values.
+
+    Attributes
+    ----------
+    is_held : bool
+        Whether all pairs fit into the budget; otherwise they are computed in blocks of rows, again and again.
+    """
+
+    def __init__(self, bank: BoundBank, bias: float, memory_budget: int) -> None:
+        self.bank, self.bias = bank, bias
+        self.n_samples, self.n_kernels = bank.n_samples, bank.n_kernels
+        self._groups = make_groups(bank.bound)
+        self._views = [group.view(bank.X) for group in self._groups]
+        row = 4 * self.n_samples * self.n_kernels
+        self.is_held = 4 * triangle_size(self.n_samples) * self.n_kernels <= memory_budget
+        self.block_size = max(1, min(self.n_samples, memory_budget // row))
+        if not self.is_held and row > memory_budget:
+            raise MemoryError(
+                f"memory_budget leaves {human_bytes(memory_budget)} for kernel values, but one row of all "
+                f"{self.n_kernels} kernels on {self.n_samples} samples needs {human_bytes(row)}."
+            )
+
+    def triangle(self) -> np.ndarray:
+        """Return the values of all pairs i <= j, row after row, shape (n (n + 1) / 2, n_kernels)."""
+        n = self.n_samples
+        out = np.empty((triangle_size(n), self.n_kernels), np.float32)
+
+        def fill(block: tuple[int, int]) -> None:
+            start, stop = block
+            values = self._values(np.arange(start, stop), start)
+            turn_triangle(values, out[row_offset(start, n) : row_offset(stop, n)])
+
+        parallel(fill, self._blocks(n))
+        return out
+
+    def rows(self, samples: np.ndarray) -> np.ndarray:
+        """Return the values of the given samples with all, shape (len(samples) * n_samples, n_kernels)."""
+        out = np.empty((samples.size * self.n_samples, self.n_kernels), np.float32)
+
+        def fill(block: tuple[int, int]) -> None:
+            start, stop = block
+            turn(self._values(samples[start:stop], 0), out[start * self.n_samples : stop * self.n_samples])
+
+        parallel(fill, self._blocks(samples.size))
+        return out
+
+    def _blocks(self, count: int) -> list[tuple[int, int]]:
+        step = max(1, min(_BLOCK_ENTRIES // (self.n_kernels * self.n_samples), -(-count // 2)))
+        return [(low, min(low + step, count)) for low in range(0, count, step)]
+
+    def _values(self, samples: np.ndarray, first: int) -> np.ndarray:
+        """Return the kernels of the samples with all from ``first`` on, shape (n_kernels, len(samples), n - first)."""
+        out = np.empty((self.n_kernels, samples.size, self.n_samples - first), np.float32)
+        columns = np.arange(first, self.n_samples)
+        for group, view in zip(self._groups, self._views, strict=True):
+            for g, block in group.blocks(view[samples], view[first:], range(len(group.kernels)), np.float32):
+                k = int(group.indices[g])
+                out[k] = self.bank.normalization.apply_rows(k, block, samples, columns)
+        if self.bias:
+            out += np.float32(self.bias**2)
+        return out
+
+    def diagonals(self) -> np.ndarray:
+        """Return the values of each sample with itself, shape (n_samples, n_kernels)."""
+        return self.bank.diagonal().T + self.bias**2
+
+
+@njit(cache=True, nogil=True)
+def turn(values, out):
+    """Write values (m, r, n) to out (r * n, m), in tiles that stay in the cache."""
+    m, r, n = values.shape
+    for low in range(0, m, 16):
+        high = min(low + 16, m)
+        for i in range(r):
+            for j in range(n):
+                for k in range(low, high):
+                    out[i * n + j, k] = values[k, i, j]
+
+
+@njit(cache=True, nogil=True)
+def turn_triangle(values, out):
+    """Write values (m, r, n) of the rows of a triangle, of which row i begins at column i, to out (pairs, m)."""
+    m, r, n = values.shape
+    for low in range(0, m, 16):
+        high = min(low + 16, m)
+        place = 0
+        for i in range(r):
+            for j in range(i, n):
+                for k in range(low, high):
+                    out[place, k] = values[k, i, j]
+                place += 1
+
+
+def sampled(bank: BoundBank, X: Any) -> BoundBank:
+    """Return the kernels of a bank, scaled as there, on other samples; centered ones depend on theirs."""
+    normalization = bank.normalization.on_other_samples(make_groups(bank.bound), X)
+    return BoundBank(bank.bound, X, normalization, np.ones(X.shape[0]), [], bank.precision)

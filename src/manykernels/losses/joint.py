@@ -1,0 +1,137 @@
+"""Losses of all outputs of a sample at once: one against the rest, several classes jointly, structured outputs.
+
+A sample has a score for each output, z of shape (n_outputs,); a loss is convex in z. Stochastic learning asks for no
+more than a subgradient at one sample: whoever can find the worst label in a structured set can learn to predict it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from manykernels.losses.base import Loss
+
+
+class JointLoss(ABC):
+    """A convex loss of the scores z, shape (n_outputs,), for the target y of any kind.
+
+    Attributes
+    ----------
+    n_outputs : int
+    """
+
+    n_outputs: int
+
+    @abstractmethod
+    def descent(self, y: Any, z: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the loss of one sample and minus a subgradient in its scores, shape (n_outputs,)."""
+
+    def values(self, y: Any, z: np.ndarray) -> np.ndarray:
+        """Return the losses of samples, shape (n,), for scores of shape (n, n_outputs)."""
+        return np.array([self.descent(y[i], z[i])[0] for i in range(len(z))])
+
+    def conjugates(self, y: Any, beta: np.ndarray, C: np.ndarray) -> np.ndarray | None:
+        """Return sup_z (-beta'z - C loss(y, z)) of samples, shape (n,), for beta (n, n_outputs); None if not known."""
+        return None
+
+
+class OneVsRest(JointLoss):
+    """The sum of a loss over the outputs, each with a target of its own: y has shape (n, n_outputs)."""
+
+    def __init__(self, loss: Loss, n_outputs: int) -> None:
+        self.loss, self.n_outputs = loss, n_outputs
+
+    def values(self, y: Any, z: np.ndarray) -> np.ndarray:
+        return self.loss.value(y, z).sum(axis=1)
+
+    def conjugates(self, y: Any, beta: np.ndarray, C: np.ndarray) -> np.ndarray:
+        return self.loss.conjugate(y, beta, C[:, None]).sum(axis=1)
+
+    def descent(self, y: Any, z: np.ndarray) -> tuple[float, np.ndarray]:
+        # The pull towards the target is the dual point at which the loss is supported.
+        return float(self.loss.value(y, z).sum()), self.loss.dual_pull(y, z, np.ones_like(z))[1]
+
+
+class MulticlassHinge(JointLoss):
+    """max over c != y of max(0, 1 - z_y + z_c): several classes jointly (Crammer and Singer, 2002).
+
+    The target is the number of the class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.losses import MulticlassHinge
+    >>> loss, scores = MulticlassHinge(3), np.array([0.5, 0.0, 0.25])
+    >>> loss.descent(0, scores)  # class 2 comes too close to class 0
+    (0.75, array([ 1.,  0., -1.]))
+    """
+
+    def __init__(self, n_outputs: int) -> None:
+        self.n_outputs = n_outputs
+
+    def descent(self, y: Any, z: np.ndarray) -> tuple[float, np.ndarray]:
+        margins = z + 1.0
+        margins[y] -= 1.0
+        worst = int(margins.argmax())
+        out = np.zeros(self.n_outputs)
+        out[y] += 1.0
+        out[worst] -= 1.0
+        return float(margins[worst] - z[y]), out
+
+    def values(self, y: Any, z: np.ndarray) -> np.ndarray:
+        rows = np.arange(len(z))
+        margins = z + 1.0
+        margins[rows, y] -= 1.0
+        return margins.max(axis=1) - z[rows, y]
+
+    def conjugates(self, y: Any, beta: np.ndarray, C: np.ndarray) -> np.ndarray:
+        """Return -beta_y: the dual points have beta_y in [0, C], the others <= 0, and sum 0."""
+        return -beta[np.arange(len(beta)), y]
+
+
+class StructuredHinge(JointLoss):
+    """max over labels l of cost(y, l) + <z, embed(l) - embed(y)>: labels with a structure; subclass it.
+
+    A label is a vector, ``embed(label)`` of shape (n_outputs,), and its score the inner product of that vector with the
+    outputs z(x). A subclass gives the vectors, the cost of a wrong label, and the label of the highest score.
+
+    Examples
+    --------
+    Classes in a tree, where a mistake between branches costs more than one inside a branch:
+
+    >>> import numpy as np
+    >>> from manykernels.losses import StructuredHinge
+    >>> class Tree(StructuredHinge):
+    ...     paths = {"cat": [1, 0, 1, 0, 0], "dog": [1, 0, 0, 1, 0], "oak": [0, 1, 0, 0, 1]}  # branches, then leaves
+    ...     n_outputs = 5
+    ...     def embed(self, label):
+    ...         return np.array(self.paths[label], dtype=float)
+    ...     def cost(self, label, other):
+    ...         return 0.25 * np.abs(self.embed(label) - self.embed(other)).sum()
+    ...     def best(self, z, y=None):
+    ...         return max(self.paths, key=lambda l: z @ self.embed(l) + (0.0 if y is None else self.cost(y, l)))
+    >>> tree = Tree()
+    >>> tree.best(np.zeros(5), "cat")  # before anything is learned, the worst rival of a cat is a tree
+    'oak'
+    >>> tree.descent("cat", np.zeros(5))
+    (1.0, array([ 1., -1.,  1.,  0., -1.]))
+    """
+
+    @abstractmethod
+    def embed(self, label: Any) -> np.ndarray:
+        """Return the vector of a label, shape (n_outputs,)."""
+
+    @abstractmethod
+    def cost(self, label: Any, other: Any) -> float:
+        """Return what it costs to say ``other`` for ``label``: at least 0, and 0 for the label itself."""
+
+    @abstractmethod
+    def best(self, z: np.ndarray, y: Any = None) -> Any:
+        """Return the label with the highest <z, embed(label)>, plus cost(y, label) when y is given."""
+
+    def descent(self, y: Any, z: np.ndarray) -> tuple[float, np.ndarray]:
+        rival = self.best(z, y)
+        step = self.embed(y) - self.embed(rival)
+        return float(self.cost(y, rival) - z @ step), step

@@ -1,0 +1,143 @@
+"""The p-norm with an l1 part: exact zeros, as many as the user asks for (UFO-MKL: Orabona and Luo, 2011).
+
+    Omega(a) = 1/2 ||a||_p^2 + strength ||a||_1,      p = 2 ln m / (2 ln m - 1) for m kernels
+
+With v = (s - strength)_+ and 1/p + 1/q = 1, its conjugate over a >= 0 is Omega*(s) = 1/2 ||v||_q^2, attained at
+a_k = v_k^{q-1} / ||v||_q^{q-2}: zero where s_k is at most the strength.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from manykernels.norms.lp import power_norm
+
+
+class ElasticNorm:
+    """The regularizer 1/2 ||a||_p^2 + strength ||a||_1 of the component norms a_k = ||f_k||.
+
+    Parameters
+    ----------
+    strength : float >= 0, default 0
+        Of the l1 part. UFO-MKL's alpha, which is stated for the mean of the losses, is ``strength / (C n_samples)``.
+    p : float in (1, 2] or None, default None
+        None is 2 ln m / (2 ln m - 1) for m kernels, and 2 for one or two.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.norms import ElasticNorm
+    >>> norm = ElasticNorm(strength=1.0, p=2)
+    >>> norm.value(np.array([3.0, 4.0]))
+    19.5
+    >>> norm.attained(np.array([4.0, 0.5]))  # at the slopes 4 and 1/2: the second kernel stays out
+    array([3., 0.])
+    >>> norm.conjugate(np.array([4.0, 0.5]))
+    4.5
+    """
+
+    has_dual = True
+    bounds_dual = False
+
+    def __init__(self, strength: float = 0.0, p: float | None = None) -> None:
+        number = (int, float, np.number)
+        if isinstance(strength, bool) or not isinstance(strength, number) or not 0 <= strength < np.inf:
+            raise ValueError(f"strength must be a number of at least 0, got {strength!r}.")
+        if p is not None and (isinstance(p, bool) or not isinstance(p, number) or not 1 < p <= 2):
+            raise ValueError(f"p must be a number above 1 and up to 2, or None, got {p!r}.")
+        self.strength, self.p = float(strength), None if p is None else float(p)
+
+    @property
+    def selects(self) -> bool:
+        """Whether the optimal weights are exactly 0 for the kernels that help little."""
+        return self.strength > 0
+
+    def power(self, n_kernels: int) -> float:
+        """Return p for this many kernels."""
+        return self.p if self.p is not None else _conjugate_power(dual_power(n_kernels))
+
+    def value(self, norms: np.ndarray) -> float:
+        """Return Omega(a) for component norms of shape (n_kernels,)."""
+        return 0.5 * power_norm(norms, self.power(norms.size)) ** 2 + self.strength * float(norms.sum())
+
+    def conjugate(self, slopes: np.ndarray) -> float:
+        """Return Omega*(s) = max over a >= 0 of s'a - Omega(a), for slopes s of shape (n_kernels,)."""
+        return 0.5 * power_norm(self._beyond(slopes), self._dual_power(slopes.size)) ** 2
+
+    def attained(self, slopes: np.ndarray) -> np.ndarray:
+        """Return the gradient of the conjugate: the a >= 0 at which it is attained."""
+        v, q = self._beyond(slopes), self._dual_power(slopes.size)
+        total = power_norm(v, q)
+        return v * (v / total) ** (q - 2.0) if total > 0 else v
+
+    def weights(self, norms: np.ndarray) -> np.ndarray:
+        """Return d_k = a_k / (dOmega/da_k): the weights of the kernel whose machine has these component norms.
+
+        1/2 sum_k a_k^2 / d_k then has the slopes of Omega at a, and bounds Omega from above up to a constant.
+        """
+        p, total = self.power(norms.size), power_norm(norms, self.power(norms.size))
+        if total == 0.0:
+            return np.zeros(norms.size)
+        slopes = total * (norms / total) ** (p - 1.0) + self.strength
+        return np.divide(norms, slopes, out=np.zeros(norms.size), where=slopes > 0)
+
+    def _beyond(self, slopes: np.ndarray) -> np.ndarray:
+        return np.maximum(slopes - self.strength, 0.0)
+
+    def _dual_power(self, n_kernels: int) -> float:
+        return _conjugate_power(self.power(n_kernels))
+
+    # -- what a problem asks of a norm ----------------------------------------------------------------------------
+
+    def regularizer(self, weights: np.ndarray, quad_forms: np.ndarray) -> float:
+        """Return Omega(a) of the predictor with these weights, a_k = d_k sqrt(q_k)."""
+        return self.value(weights * np.sqrt(quad_forms))
+
+    def dual_regularizer(self, quad_forms: np.ndarray) -> float:
+        """Return Omega*(sqrt(q))."""
+        return self.conjugate(np.sqrt(quad_forms))
+
+    def dual_limit(self, quad_forms: np.ndarray) -> float:
+        """Return 1: the conjugate is finite everywhere."""
+        return 1.0
+
+    def reweigh(self, weights: np.ndarray, quad_forms: np.ndarray) -> np.ndarray:
+        """Return the weights that are best for the components of a machine with these weights."""
+        better = self.weights(weights * np.sqrt(quad_forms))
+        return better if np.any(better) else weights
+
+    def initial_weights(self, n_kernels: int) -> np.ndarray:
+        """Return equal weights with sum 1."""
+        return np.full(n_kernels, 1.0 / n_kernels)
+
+    def scaled(self, weights: np.ndarray) -> np.ndarray:
+        """Return the weights as they are: the regularizer decides on their size."""
+        return weights
+
+    def __repr__(self) -> str:
+        own = "" if self.p is None else f", p={self.p:g}"
+        return f"ElasticNorm(strength={self.strength:g}{own})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ElasticNorm) and (other.strength, other.p) == (self.strength, self.p)
+
+    def __hash__(self) -> int:
+        return hash((ElasticNorm, self.strength, self.p))
+
+
+def dual_power(n_kernels: int) -> float:
+    """Return q = 2 ln m, where q m^{2/q} is smallest; 2 for one or two kernels, for which it would be below.
+
+    Examples
+    --------
+    >>> from manykernels.norms.elastic import dual_power
+    >>> dual_power(2), round(dual_power(1000), 2)
+    (2.0, 13.82)
+    """
+    return max(2.0, 2.0 * math.log(n_kernels))
+
+
+def _conjugate_power(power: float) -> float:
+    return power / (power - 1.0)
