@@ -1,5 +1,7 @@
 """Fits whose combined kernel does not fit into the memory budget: rows on demand give the same model."""
 
+import re
+
 import numpy as np
 import pytest
 from sklearn.datasets import make_classification, make_regression
@@ -64,3 +66,13 @@ def test_what_needs_the_matrix_says_how_much_memory(settings):
     model = MKLClassifier(**({"kernels": KERNELS[:6]} | settings), memory_budget=BUDGET)
     with pytest.raises(MemoryError, match=r"^memory_budget is 2 MB, but the combined kernel of 700 samples .* MB\.$"):
         model.fit(X, y)
+
+
+def test_the_smallest_budget_leaves_room_for_rows_beside_factors():
+    """With one factor for each column, the factors alone would take all of it."""
+    X, y = make_classification(N, 130, n_informative=6, n_redundant=0, flip_y=0.1, random_state=0)
+    kernels = [Linear(columns=[j]) for j in range(130)]
+    with pytest.raises(MemoryError) as refusal:
+        MKLClassifier(kernels, norm=2, memory_budget=1_000_000).fit(X, y)
+    needed = float(re.search(r"need ([0-9.]+) MB", str(refusal.value))[1])
+    assert MKLClassifier(kernels, norm=2, memory_budget=f"{needed + 0.01} MB").fit(X, y).converged_

@@ -111,3 +111,15 @@ def test_the_tail_is_a_bank_in_memory():
 def test_ladders_are_refused():
     with pytest.raises(TypeError, match="storage='rows' needs kernels one by one"):
         KernelBank([GaussianLadder(count=50)]).bind(X, storage="rows")
+
+
+def test_factors_leave_half_of_the_memory_to_the_rows():
+    many = KernelBank([Linear(columns=[j]) for j in range(5)] + [Polynomial(2, columns=[j]) for j in range(5)])
+    budget = 20 * 90 * 4
+    bank = many.bind(X, storage="rows", memory_budget=budget)
+    assert bank.workspace().cache.n_bytes >= budget // 2
+
+
+def test_a_budget_without_room_for_rows_is_refused_in_numbers():
+    with pytest.raises(MemoryError, match=r"^memory_budget is 1 kB, but .* rows of 90 samples need 1.44 kB\.$"):
+        KernelBank(KERNELS).bind(X, storage="rows", memory_budget=1000)

@@ -259,7 +259,7 @@ def _bind_plain(
     if storage != "rows":
         return bank
     held = sum(part.columns.nbytes for part in storages if isinstance(part, FactorStorage))
-    return OnDemandBank(bank, max(budget - held, 1))
+    return OnDemandBank(bank, budget - held)
 
 
 def _report_zero_kernels(names: Sequence[str], scale: np.ndarray) -> None:

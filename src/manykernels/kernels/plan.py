@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from manykernels.compute.memory import human_bytes
 from manykernels.compute.packed import triangle_size
 from manykernels.kernels.groups import BoundKernel, make_groups
 from manykernels.kernels.normalize import Normalization
@@ -17,6 +18,8 @@ STORAGES = ("auto", "packed", "factors", "recomputed", "rows")
 _SMALL_RANK = 8
 # Kernels in float32 are rounded by this much, beside a diagonal of 1; approximate factors may be as wrong, not more.
 _ROUNDING = 2.0**-25
+# A decomposition moves two samples at a time, and needs their rows; float32.
+_LEAST_ROWS, _ROW_ENTRY = 2, 4
 
 
 def plan_storages(
@@ -33,12 +36,14 @@ def plan_storages(
     """Choose a storage for each kernel: factors of small rank, then triangles while they fit, then none.
 
     Where not all triangles fit, Gaussian kernels of a single column become factors of a moderate rank, exact to the
-    rounding of float32, and room is left for ``reserve`` triangles: a solver holds those it works on.
+    rounding of float32, and room is left for ``reserve`` triangles: a solver holds those it works on. With rows on
+    demand, half of the budget is left for them.
     """
     if storage not in STORAGES:
         raise ValueError(f"storage must be one of {STORAGES}, got {storage!r}.")
-    plan = _Plan(bound, X, normalization, sample_weight, budget, dtype)
     n, asked = X.shape[0], storage == "factors"
+    budget = _beside_rows(budget, n) if storage == "rows" else budget
+    plan = _Plan(bound, X, normalization, sample_weight, budget, dtype)
     if storage in ("auto", "factors", "rows"):
         plan.take_factors(n // 4 if asked else min(_SMALL_RANK, n // 4), exact=True)
     if dtype == np.float32 and (asked or storage == "rows" or (storage == "auto" and not plan.rest_fits())):
@@ -46,6 +51,16 @@ def plan_storages(
     fit = plan.rest.size if plan.rest_fits() else max(max(plan.budget, 0) // plan.triangle - reserve, 0)
     plan.take_triangles({"auto": fit, "packed": plan.rest.size, "factors": plan.rest.size}.get(storage, 0))
     return plan.storages
+
+
+def _beside_rows(budget: int, n: int) -> int:
+    """Return the bytes that factors may take beside a cache of rows: half, since without rows nothing is learned."""
+    need = 2 * _LEAST_ROWS * _ROW_ENTRY * n
+    if budget < need:
+        raise MemoryError(
+            f"memory_budget is {human_bytes(budget)}, but factors and rows of {n} samples need {human_bytes(need)}."
+        )
+    return budget // 2
 
 
 class _Plan:
