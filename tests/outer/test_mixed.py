@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+import manykernels.outer.newton as engine
+from manykernels.core.progress import listen
 from manykernels.kernels import KernelBank
 from manykernels.losses import EpsilonInsensitive, Hinge, Logistic, Squared, SquaredHinge
 from manykernels.norms import LpNorm, LpPenalty, MixedNorm
@@ -171,6 +173,41 @@ def test_more_kernels_than_samples():
         result = newton(problem, tol=1e-6)
         assert result.converged
         assert result.certificate.primal == pytest.approx(solve_mixed(grams, y, 1.0, "hinge", q, groups), rel=1e-5)
+
+
+@pytest.mark.parametrize("max_iter", [1, 3, 14])
+def test_max_iter_counts_the_rounds_of_the_alternation(max_iter):
+    grams, y = random_problem(30, 6, seed=13)
+    problem = problem_of(grams, y, Hinge(), MixedNorm(2, UNBALANCED))
+    result = newton(problem, tol=1e-15, max_iter=max_iter)
+    assert result.n_iter == len(result.trace) <= max_iter
+    K = problem.bank.combine(result.weights)
+    expected = problem.rounding(K, result.machine) / result.certificate.primal
+    assert result.rounding == pytest.approx(expected, rel=0.5)
+
+
+def test_the_last_alternation_has_the_rounds_that_are_left(monkeypatch):
+    grams, y = random_problem(30, 6, seed=13)
+    problem = problem_of(grams, y, Hinge(), MixedNorm(2, UNBALANCED), C=1e4)
+    monkeypatch.setattr(engine, "_LAST_ROUNDS", 1000)
+    assert newton(problem, tol=1e-15, max_iter=40).n_iter <= 40
+
+
+@pytest.mark.parametrize("count", [2, 30])
+def test_ctrl_c_ends_the_run_also_in_the_alternation(count):
+    grams, y = random_problem(30, 6, seed=13)
+    problem = problem_of(grams, y, Hinge(), MixedNorm(2, UNBALANCED), C=1e4)
+    heard = []
+
+    def callback(step):
+        heard.append(step)
+        if len(heard) == count:
+            raise KeyboardInterrupt
+
+    with listen(callback):
+        result = newton(problem, tol=1e-15)
+    assert result.interrupted
+    assert result.n_iter == len(heard) == count
 
 
 def test_what_does_not_fit_is_refused():

@@ -59,7 +59,8 @@ def newton(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: 
     tol : float
         Relative duality gap to reach.
     max_iter : int
-        Most rounds, the first solve with equal weights among them; each makes a full pass of quadratic forms.
+        Most rounds, those of the alternation and the first solve with equal weights among them; each makes a full pass
+        of quadratic forms.
     start : ndarray of shape (n_kernels,), optional
         Weights to start from. Default: equal weights.
 
@@ -113,7 +114,9 @@ class _Run:
 
     def solve(self, max_iter: int, start: np.ndarray | None) -> None:
         """Alternate solves on the working set with full passes, then finish."""
-        machine, quad_forms = self._begin(start)
+        machine, quad_forms = self._begin(start, max_iter)
+        if self.recorder.interrupted:
+            return
         tau = self._level(quad_forms)
         # With p = 1 equal weights may do, but few kernels are wanted, unless there is nothing to learn at all.
         if self.recorder.gap <= self.tol and not (self.problem.norm.selects and np.any(tau > 0.0)):
@@ -126,7 +129,7 @@ class _Run:
         weights = weights[chosen]
         method = InteriorPoint(self._restricted(chosen), self.p, machine, weights, self.fixed_tau, self.tol)
         target = _FIRST_TARGET
-        for _ in range(max_iter - 1):
+        for _ in range(max_iter - len(self.recorder.trace)):
             solution = method.run(max(target, _LAST_TARGET * self.tol))
             gap, quad_forms = self._certify(chosen, solution)
             if gap <= self.tol:
@@ -149,7 +152,7 @@ class _Run:
         self._finish(chosen, method)
         self.recorder.n_inner_solves += method.n_iter
         if self.recorder.gap > self.tol:
-            self._fall_back()
+            self._fall_back(max_iter)
 
     def _level(self, quad_forms: np.ndarray) -> np.ndarray:
         """Return what each kernel's quadratic form is measured by: for p = 1 the largest, or that of its group."""
@@ -175,14 +178,15 @@ class _Run:
         part: Norm = norm.take(chosen) if isinstance(norm, MixedNorm) else norm
         return replace(self.problem, bank=self.problem.bank.subset(chosen), norm=part)
 
-    def _begin(self, start: np.ndarray | None) -> tuple[Machine, np.ndarray]:
+    def _begin(self, start: np.ndarray | None, max_iter: int) -> tuple[Machine, np.ndarray]:
         """Solve roughly with equal weights: its quadratic forms tell which kernels to look at first."""
         problem = self.problem
         if start is None and isinstance(problem.norm, MixedNorm):
             # Groups may differ by orders of magnitude: the alternation brings their weights and forms together.
-            first = group_lasso(problem, tol=self.tol, max_iter=_FIRST_ROUNDS)
+            first = group_lasso(problem, tol=self.tol, max_iter=min(_FIRST_ROUNDS, max_iter))
             self.recorder.append(first)
             self.recorder.keep(first.weights, first.machine, first.certificate)
+            problem.bank.combine(first.weights, out=self.K)
             return first.machine, problem.quad_forms(first.machine)
         weights = problem.norm.initial_weights(problem.bank.n_kernels) if start is None else start
         machine = self.recorder.solve(problem.bank.combine(weights, out=self.K), None, _FIRST_TARGET)
@@ -290,9 +294,12 @@ class _Run:
             self.recorder.keep(weights, machine, certificate)
         return accepted and certificate.within(self.tol)
 
-    def _fall_back(self) -> None:
-        """Go on by the closed-form alternation from the best weights."""
-        rounds = _LAST_ROUNDS * (5 if isinstance(self.problem.norm, MixedNorm) else 1)
+    def _fall_back(self, max_iter: int) -> None:
+        """Go on by the closed-form alternation from the best weights, while there are rounds left."""
+        most = _LAST_ROUNDS * (5 if isinstance(self.problem.norm, MixedNorm) else 1)
+        rounds = min(most, max_iter - len(self.recorder.trace))
+        if rounds < 1:
+            return
         result = group_lasso(self.problem, tol=self.tol, max_iter=rounds, start=self.recorder.weights)
         self.recorder.append(result)
         if abs(result.certificate.gap) < self.recorder.gap:

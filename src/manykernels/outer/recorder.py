@@ -89,9 +89,10 @@ class Recorder:
         emit(step)
 
     def append(self, result: Result) -> None:
-        """Enter the trace and the counts of a run that went on from here."""
+        """Enter the trace and the counts of a run that went on from here, and whether Ctrl-C ended it."""
         self.trace = joined(self.trace, result.trace)
         self.n_inner_solves += result.n_inner_solves
+        self.interrupted = self.interrupted or result.interrupted
 
     def solve(self, K: Any, start: Machine | None, expected_gap: float) -> Machine:
         """Solve the machine for the kernel K, as exactly as a gap of ``expected_gap`` asks for."""
