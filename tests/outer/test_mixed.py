@@ -103,6 +103,21 @@ def test_a_group_that_can_do_nothing(q, useless):
     assert result.certificate.primal == pytest.approx(solve_mixed(grams, y, 1.0, "hinge", q, groups), rel=2e-5)
 
 
+@pytest.mark.parametrize("solver", [newton, group_lasso, mirror])
+@pytest.mark.parametrize("max_iter", [1, 3000])
+@pytest.mark.parametrize("q", [1, 2, np.inf])
+@pytest.mark.parametrize("useless", [np.zeros((30, 30)), np.ones((30, 30))], ids=["zero", "constant"])
+def test_kernels_that_can_do_nothing_have_weight_zero(useless, q, max_iter, solver):
+    """In a group of their own and beside others; the certificate is that of the weights returned."""
+    grams, y = random_problem(30, 4, seed=4)
+    grams = [*grams, useless, 2.0 * useless]
+    problem = problem_of(grams, y, Hinge(), MixedNorm(q, ["a", "a", "b", "b", "b", "none"]), C=10.0)
+    result = solver(problem, tol=1e-2, max_iter=max_iter)
+    assert np.all(result.weights[4:] == 0.0)
+    assert np.any(result.weights[:4] > 0.0)
+    assert naive_gap(problem, grams, result) == pytest.approx(result.certificate.gap, abs=1e-7)
+
+
 @pytest.mark.parametrize("q", [0.75, 1, 2, 3, np.inf])
 def test_the_alternation_converges_to_the_same(q):
     grams, y = random_problem(30, 6, seed=5)

@@ -11,6 +11,7 @@ import numpy as np
 
 from manykernels.core.progress import emit, is_listened_to
 from manykernels.core.results import Certificate, Machine, Result, Step, joined
+from manykernels.norms import MixedNorm
 from manykernels.problem import Problem
 
 _FIRST_INNER_TOL = 1e-2
@@ -21,6 +22,8 @@ _PATIENCE = 5
 _LONG = 50
 # The inner solver's own error may be this part of the gap that is expected; else it is asked for more.
 _INNER_SHARE = 0.2
+# Rounding of a quadratic form, beside the sum of the absolute values of its terms.
+_FORM_ROUNDING = 1e-15
 
 
 class Recorder:
@@ -118,6 +121,8 @@ class Recorder:
         assert self.weights is not None
         assert self.machine is not None
         assert self.certificate is not None
+        if isinstance(self.problem.norm, MixedNorm):
+            self._drop_idle(K, self.weights, self.machine)
         return Result(
             weights=self.weights,
             machine=self.machine,
@@ -129,3 +134,20 @@ class Recorder:
             interrupted=self.interrupted,
             trace=self.trace,
         )
+
+    def _drop_idle(self, K: Any, weights: np.ndarray, machine: Machine) -> None:
+        """Put 0 for the weights of kernels that have no component: zero ones, and constant ones beside an intercept.
+
+        With q >= 1 a mixed norm raises the weights of a group that has next to no form, and nothing pulls them down.
+        """
+        problem, quad_forms = self.problem, self.problem.quad_forms(machine)
+        sizes = problem.bank.largest_diagonals(np.arange(weights.size)) * np.sum(np.abs(machine.beta).sum(axis=1) ** 2)
+        idle = (weights > 0) & (quad_forms <= _FORM_ROUNDING * sizes)
+        if not np.any(idle) or np.all(idle[weights > 0]):
+            return
+        kept = np.where(idle, 0.0, weights)
+        K = problem.bank.combine(kept, out=K)
+        same = problem.machine(machine.beta, machine.beta @ K if isinstance(K, np.ndarray) else K.product(machine.beta))
+        certificate = problem.certificate(kept, same, quad_forms)
+        if abs(certificate.gap) <= max(self.tol, 1.01 * self.gap):  # rounding may move it
+            self.keep(kept, same, certificate)
