@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manykernels import MKLClassifier, MKLRegressor, load
 from manykernels.kernels import Dirichlet, Gaussian, Kernel, KernelBank, Linear, Polynomial, Precomputed
-from manykernels.norms import LpNorm
+from manykernels.norms import LpNorm, MixedNorm
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 4))
@@ -158,9 +158,9 @@ CASES = {
     "brief own kernel": (MKLClassifier([Brief(), Linear()], norm=2), X, BINARY, NEW),
     "own kernel with a number of NumPy": (MKLClassifier([Laplacian(np.int64(2)), Linear()], norm=2), X, BINARY, NEW),
 }
-ARRAYS = ("weights_", "active_", "dual_coef_", "support_", "intercept_", "feature_importances_")
+ARRAYS = ("weights_", "group_weights_", "active_", "dual_coef_", "support_", "intercept_", "feature_importances_")
 VALUES = (
-    "kernel_names_", "kernel_groups_", "objective_", "dual_objective_", "gap_", "converged_",
+    "kernel_names_", "kernel_groups_", "group_names_", "objective_", "dual_objective_", "gap_", "converged_",
     "n_iter_", "n_inner_solves_", "n_features_in_", "trace_",
 )  # fmt: skip
 
@@ -241,6 +241,26 @@ def test_a_loaded_model_knows_the_active_kernels_of_every_class(tmp_path):
     assert np.count_nonzero(model.weights_[0]) < model.active_.size
     again = round_trip(model, tmp_path / "model.mkl")
     assert sorted(kernel.columns[0] for kernel in again.kernels) == model.active_.tolist()
+
+
+@pytest.mark.parametrize("name", [str, int, lambda j: ("view", j), lambda j: frozenset([j])])
+def test_a_mixed_norm_with_groups_of_its_own(name, tmp_path):
+    """Of names of any kind; the loaded model has the groups of the kernels that it kept."""
+    kernels = [Gaussian(width, columns=[j]) for j in range(4) for width in (0.3, 1.0, 3.0)]
+    groups = [name(j // 2) for j in range(4) for _ in range(3)]
+    model = MKLClassifier(kernels, norm=MixedNorm(2, groups), tol=1e-4).fit(X, BINARY)
+    assert model.active_.size < len(kernels)
+    once = round_trip(model, tmp_path / "model.mkl")
+    for again in (once, round_trip(once, tmp_path / "again.mkl")):
+        assert again.norm.groups == [groups.index(groups[k]) // 6 for k in model.active_]
+        assert clone(again).fit(X, BINARY).objective_ == pytest.approx(model.objective_, rel=1e-3)
+
+
+def test_a_mixed_norm_beside_the_standard_kernels_keeps_its_groups(tmp_path):
+    groups = ["first"] + ["rest"] * (len(MKLClassifier().fit(X, BINARY).weights_) - 1)
+    model = MKLClassifier(norm=MixedNorm(2, groups)).fit(X, BINARY)
+    again = round_trip(model, tmp_path / "model.mkl")
+    assert clone(again).fit(X, BINARY).objective_ == pytest.approx(model.objective_, rel=1e-6)
 
 
 def test_names_of_columns_are_checked_after_loading(tmp_path):
@@ -433,6 +453,25 @@ def test_a_foreign_zip_is_refused(tmp_path, manifest):
         if manifest is not None:
             file.writestr("manifest.json", manifest)
     assert_refused(path)
+
+
+@pytest.mark.parametrize("case", ["binary", "own weights for each class"])
+def test_a_file_without_the_weights_of_groups_opens(case, tmp_path):
+    model, _, new = fitted(case)
+    path = tmp_path / "model.mkl"
+    model.save(path)
+
+    def forget(parts):
+        manifest = json.loads(parts["manifest.json"])
+        del manifest["values"]["group_names_"], manifest["sha256"]["arrays/group_weights_.npy"]
+        del parts["arrays/group_weights_.npy"]
+        parts["manifest.json"] = json.dumps(manifest).encode()
+
+    rewrite(path, forget)
+    again = load(path)
+    assert again.group_names_ == model.group_names_
+    np.testing.assert_allclose(again.group_weights_, model.group_weights_)
+    np.testing.assert_array_equal(again.predict(new), model.predict(new))
 
 
 def test_a_newer_format_asks_for_an_upgrade(saved):

@@ -25,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manykernels.compute.pairwise import dense
 from manykernels.core.results import Step
-from manykernels.estimators.base import BaseMKL
+from manykernels.estimators.base import BaseMKL, _sums_by_group
 from manykernels.estimators.classifier import MKLClassifier
 from manykernels.estimators.predictor import Predictor
 from manykernels.estimators.regressor import MKLRegressor
@@ -175,8 +175,12 @@ def _decode(manifest: dict, arrays: dict[str, np.ndarray], known: dict[str, type
         raise _BadModelError("holds no predictor: the file is damaged.")
     parameters = {name: _decode_parameter(value) for name, value in manifest["parameters"].items()}
     if parameters["kernels"] is None:
-        parameters["kernels"] = _kernels_of(predictors)
+        kept = _kernels_of(predictors)
+        parameters["kernels"] = list(kept.values())
+        parameters["norm"] = _norm_of(parameters["norm"], list(kept), arrays["weights_"].shape[-1])
     estimator.set_params(**parameters)
+    if "group_weights_" not in arrays:
+        _add_group_sums(manifest["values"], arrays)
     for name in _ARRAYS:
         setattr(estimator, name, arrays[name])
     for name, value in manifest["values"].items():
@@ -193,14 +197,33 @@ def _decode(manifest: dict, arrays: dict[str, np.ndarray], known: dict[str, type
     return estimator
 
 
-def _kernels_of(predictors: list[Predictor]) -> list[Kernel]:
-    """Return the active kernels of all predictors, each once; the nodes, where a ladder was learned."""
-    found: dict[Any, Kernel] = {}
+def _add_group_sums(values: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """Add the names and the weights of the groups, in place: older files have none."""
+    weights = arrays["weights_"]
+    values["group_names_"], sums = _sums_by_group(values["kernel_groups_"], np.atleast_2d(weights))
+    arrays["group_weights_"] = sums[0] if weights.ndim == 1 else sums
+
+
+def _kernels_of(predictors: list[Predictor]) -> dict[tuple[int, int], Kernel]:
+    """Return the active kernels of all predictors, each once, by (0, place in the bank), in order.
+
+    Where a ladder was learned they are its nodes, by (1 + predictor, place there).
+    """
+    found: dict[tuple[int, int], Kernel] = {}
     for i, predictor in enumerate(predictors):
         by_place = predictor.active.size == len(predictor.kernel.bound)
         for j, entry in enumerate(predictor.kernel.bound):
             found.setdefault((0, int(predictor.active[j])) if by_place else (i + 1, j), entry.kernel)
-    return [found[key] for key in sorted(found)]
+    return {key: found[key] for key in sorted(found)}
+
+
+def _norm_of(norm: Any, kept: list[tuple[int, int]], n_kernels: int) -> Any:
+    """Return the norm for the kernels that were kept: groups of its own are given for every kernel of the bank."""
+    if not isinstance(norm, MixedNorm) or norm.groups is None or len(norm.groups) != n_kernels:
+        return norm
+    if any(predictor > 0 for predictor, _ in kept):
+        return norm  # nodes stand for kernels of several groups
+    return MixedNorm(norm.q, [norm.groups[place] for _, place in kept])
 
 
 # -- parts ----------------------------------------------------------------------------------------------------
@@ -227,14 +250,21 @@ def _encode_norm(value: Any) -> Any:
     if isinstance(value, LpNorm):
         return {"LpNorm": _encode_norm(value.p)}
     if isinstance(value, MixedNorm):
-        groups = None if value.groups is None else [_plain(name) for name in value.groups]
-        return {"MixedNorm": [_encode_norm(value.q), groups]}
+        return {"MixedNorm": [_encode_norm(value.q), _numbered(value.groups)]}
     if isinstance(value, LpPenalty):
         return {"LpPenalty": [value.p, value.strength]}
     if isinstance(value, (Penalty, ParametricKernel)):
         return repr(value)  # predictions do not need it
     value = _plain(value)
     return {"float": "inf"} if isinstance(value, float) and math.isinf(value) else value
+
+
+def _numbered(groups: list | None) -> list[int] | None:
+    """Return the groups as numbers: which kernels belong together matters, and names may be of any kind."""
+    if groups is None:
+        return None
+    places = {name: place for place, name in enumerate(dict.fromkeys(groups))}
+    return [places[name] for name in groups]
 
 
 def _decode_parameter(value: Any) -> Any:
