@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 
 from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, load, mkl_path
 from manykernels.estimators.base import _sums_by_group
-from manykernels.kernels import Gaussian, GaussianLadder, KernelBank, Linear
+from manykernels.kernels import Gaussian, GaussianLadder, KernelBank, Linear, Precomputed
 from manykernels.kernels.ladder import LadderNames
 from manykernels.norms import MixedNorm
 
@@ -206,3 +206,21 @@ def test_groups_of_a_million_kernels_are_counted_without_their_names(monkeypatch
     bank = KernelBank([Linear(group="text"), *ladders]).bind(X.to_numpy(), source=X)
     names, weights = _sums_by_group(bank.groups, np.ones((1, bank.n_kernels)))
     assert dict(zip(names, weights[0], strict=True)) == {"text": 500_001, "image": 500_000, "noise": 500_000}
+
+
+def numbered(lacking):
+    """Two precomputed kernels, each with its column of sample numbers; some samples lack the second."""
+    X, score = frame(60)
+    grams = [np.exp(-((A[:, None] - A[None]) ** 2).sum(axis=2)) for A in (X.to_numpy()[:, :3], X.to_numpy()[:, 3:])]
+    numbers = np.column_stack([np.arange(60.0), np.arange(60.0)])
+    numbers[lacking, 1] = np.nan
+    return [Precomputed(K, columns=[j]) for j, K in enumerate(grams)], numbers, score > 0
+
+
+@pytest.mark.parametrize("lacking", [[2, 5, 30], range(1, 60)], ids=["few", "all but one"])
+def test_precomputed_kernels_that_samples_lack_in_a_file(lacking, tmp_path):
+    kernels, numbers, y = numbered(lacking)
+    model = MKLClassifier(kernels, norm=2, missing="ignore").fit(numbers, y)
+    model.save(tmp_path / "model.mkl")
+    again = load(tmp_path / "model.mkl")
+    assert np.allclose(again.decision_function(numbers), model.decision_function(numbers))

@@ -333,7 +333,8 @@ def _predictor_arrays(predictor: Predictor) -> dict[str, np.ndarray]:
 def _encode_kernel(archive: _Archive, name: str, entry: BoundKernel, X: Any) -> dict:
     kernel, is_matrix = entry.kernel, isinstance(entry.kernel, Precomputed)
     if isinstance(kernel, Precomputed):
-        numbers = np.unique(dense(X[:, entry.positions])[:, 0].astype(np.int64))
+        column = dense(X[:, entry.positions])[:, 0]
+        numbers = np.unique(column[~np.isnan(column)].astype(np.int64))  # samples that lack the view have none
         archive.put(name, kernel.columns_of(numbers))
         archive.put(f"{name}_numbers", numbers)
         archive.put(f"{name}_diagonal", kernel.whole_diagonal())

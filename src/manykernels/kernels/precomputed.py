@@ -97,10 +97,9 @@ class PrecomputedColumns(Precomputed):
         return self.columns_of(self._numbers(Z))[self._numbers(X)]
 
     def columns_of(self, numbers: np.ndarray) -> np.ndarray:
-        places = np.minimum(np.searchsorted(self.numbers, numbers), self.numbers.size - 1)
-        if not np.array_equal(self.numbers[places], numbers):
+        if not np.isin(numbers, self.numbers).all():
             raise ValueError("A loaded model keeps precomputed kernels with its support vectors only.")
-        return self.K[:, places]
+        return self.K[:, np.searchsorted(self.numbers, numbers)]
 
     def diagonal(self, X: Any) -> np.ndarray:
         return self._diagonal[self._numbers(X)]
