@@ -224,3 +224,12 @@ def test_precomputed_kernels_that_samples_lack_in_a_file(lacking, tmp_path):
     model.save(tmp_path / "model.mkl")
     again = load(tmp_path / "model.mkl")
     assert np.allclose(again.decision_function(numbers), model.decision_function(numbers))
+
+
+def test_a_stack_says_nothing_of_training_samples_that_lack_the_view():
+    kernels, numbers, y = numbered([2, 5, 30])
+    model = MKLClassifier(kernels, norm=2, missing="ignore").fit(numbers, y)
+    assert {2, 5, 30} & set(model.support_.tolist())
+    stack = np.stack([kernel.K[:10] for kernel in kernels])
+    whole = np.column_stack([np.arange(10.0), np.arange(10.0)])
+    assert np.allclose(model.decision_function(stack), model.decision_function(whole))

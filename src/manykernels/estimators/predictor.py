@@ -10,6 +10,7 @@ import numpy as np
 from manykernels.core.results import Machine
 from manykernels.kernels.bound import learned_kernel
 from manykernels.kernels.learned import LearnedKernel
+from manykernels.kernels.missing import observed
 from manykernels.kernels.precomputed import Precomputed
 
 
@@ -58,7 +59,10 @@ class Predictor:
         return (self.kernel.predict(X, self.coef) + self.intercept[:, None]).T
 
     def decision_from_stack(self, stack: np.ndarray) -> np.ndarray:
-        """Return the predictions for kernels given as an array (n_kernels, n_test, n_train)."""
+        """Return the predictions for kernels given as an array (n_kernels, n_test, n_train).
+
+        Test samples that lack a view have zeros there.
+        """
         kernel = self.kernel
         if (
             kernel.cosine
@@ -70,6 +74,7 @@ class Predictor:
                 "normalization; pass sample numbers instead, X = indices.reshape(-1, 1)."
             )
         combined = np.zeros((stack.shape[1], self.rows.size))
-        for coefficient, k in zip(kernel.coefficients, self.active, strict=True):
-            combined += coefficient * stack[k][:, self.rows]
+        for entry, coefficient, k in zip(kernel.bound, kernel.coefficients, self.active, strict=True):
+            mask = observed(kernel.X[:, entry.positions])  # what the stack says of samples that lack the view is void
+            combined += coefficient * stack[k][:, self.rows] * (1.0 if mask is None else mask)
         return combined @ self.coef.T + self.intercept
