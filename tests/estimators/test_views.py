@@ -173,6 +173,16 @@ def test_a_view_that_is_partly_missing_is_an_error_in_words():
         model.predict(X)
 
 
+@pytest.mark.parametrize("row", [7, 110])
+@pytest.mark.parametrize("as_array", [False, True])
+def test_a_search_names_the_row_of_the_whole_data(row, as_array):
+    X, score = frame()
+    X.loc[row, "t0"] = np.nan
+    kernels = [Gaussian(2.0, columns=[3, 4])] if as_array else KERNELS
+    with pytest.raises(ValueError, match=f"row {row} lacks 1 of the 2 columns"):
+        MKLClassifierCV(kernels, cv=3, missing="ignore").fit(X.to_numpy() if as_array else X, score > 0)
+
+
 def test_without_the_option_nan_is_the_usual_error():
     X, score = with_holes()
     with pytest.raises(ValueError, match="Input X contains NaN"):

@@ -49,6 +49,8 @@ class _Chooser(BaseMKL):
             numeric = not is_classifier(self)
             checked, y = validate_data(self, X, y, y_numeric=numeric, **self._data_rules())
             X, weight = self._table(X, checked), None
+            if self.missing == "ignore":  # a fold would count its own rows
+                self._bank(X).check_views(checked, X)
             if sample_weight is not None:
                 weight = _check_sample_weight(sample_weight, checked, dtype=np.float64, ensure_non_negative=True)
             if checked.shape[0] > 1:  # else let the estimator say what is wrong
