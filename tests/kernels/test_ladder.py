@@ -55,6 +55,23 @@ def test_same_numbers_as_single_kernels(normalize, center):
     assert len(ladder.names) == len(ladder.groups) == 270
 
 
+@pytest.mark.parametrize("normalize", ["mean_diag", "trace", "cosine", None])
+def test_same_scale_as_single_kernels_where_samples_lack_a_view(normalize):
+    ladders = [GaussianLadder([0], 0.5, 8.0, 20), GaussianLadder([1, 2], 0.5, 8.0, 20), GaussianLadder([3], count=20)]
+    holes = X.copy()
+    holes[5:20, 1:3] = np.nan
+    holes[:, 3] = np.nan
+    options = {"normalize": normalize, "precision": "double", "sample_weight": 1.0 + RNG.random(60)}
+    with pytest.warns(UserWarning, match="20 of 60 kernels are zero"):
+        bank = KernelBank(ladders).bind(holes, **options)
+    with pytest.warns(UserWarning, match="20 of 60 kernels are zero"):
+        single = plain(ladders).bind(holes, **options)
+    np.testing.assert_allclose(bank.scale, single.scale)
+    np.testing.assert_allclose(bank.diagonal(), single.diagonal())
+    if normalize == "trace":
+        np.testing.assert_allclose((bank.diagonal() @ options["sample_weight"])[:40], 1.0)
+
+
 def test_peaks_are_the_local_maxima_of_each_ladder():
     bank = KernelBank([GaussianLadder(count=5), GaussianLadder([0], count=4)]).bind(X)
     values = np.array([1.0, 3.0, 2.0, 2.5, 2.4, 9.0, 8.0, 7.0, 8.0])

@@ -25,6 +25,7 @@ import numpy as np
 from manykernels.kernels.base import Gaussian, _number, _short
 from manykernels.kernels.bound import CAPABILITIES, BoundBank, Terms
 from manykernels.kernels.groups import BoundKernel
+from manykernels.kernels.missing import observed
 from manykernels.kernels.normalize import Normalization
 from manykernels.kernels.plan import plan_storages
 from manykernels.kernels.storage import Storage
@@ -219,12 +220,19 @@ class LadderBank:
         return BoundBank(bound, self.X, normalization, self.sample_weight, storages, precision)
 
     def _learn_scale(self, normalize: str | None) -> np.ndarray:
+        present = self._weight_present()
         if normalize in (None, "cosine"):
-            return np.ones(self.n_kernels)  # a Gaussian kernel is its own cosine
+            return np.where(present > 0, 1.0, 0.0)  # a Gaussian kernel is its own cosine
         share = self.sample_weight / self.sample_weight.sum()
         level = self._interpolate(self._nodes.diagonal() @ share) if self.is_centered else np.ones(self.n_kernels)
-        level = np.where(level > 1e-12, level, np.inf)  # constant columns: weight 0
-        return 1.0 / level if normalize == "mean_diag" else 1.0 / (level * self.sample_weight.sum())
+        level = np.where((level > 1e-12) & (present > 0), level, np.inf)  # constant or absent columns: weight 0
+        return 1.0 / level if normalize == "mean_diag" else 1.0 / (level * np.maximum(present, 1e-300))
+
+    def _weight_present(self) -> np.ndarray:
+        """Return for each kernel the weight of the samples that have its columns."""
+        masks = [observed(self.X[:, positions]) for positions, _, _ in self.places]
+        sums = [self.sample_weight.sum() if mask is None else self.sample_weight @ mask for mask in masks]
+        return np.repeat(sums, np.diff(self.first))
 
     # -- interpolation ------------------------------------------------------------------------------------------
 
