@@ -14,6 +14,7 @@ are one problem: the losses add up, a_k^2 and q_k are summed over the tasks.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -56,7 +57,8 @@ class FiniteBank(Protocol):
 class Norm(Protocol):
     """A norm on the component norms, or a penalty of the weights, with its dual.
 
-    ``reweigh(weights, quad_forms)``, better weights in closed form, is offered by some; the alternation needs it.
+    Some offer weights in closed form, which the alternation needs: ``reweigh(weights, quad_forms)``, better ones than
+    those of the machine, or ``weights(norms)``, the best ones for given component norms.
     """
 
     @property
@@ -79,6 +81,14 @@ class ProjectableNorm(Norm, Protocol):
     def penalty_gradient(self, weights: np.ndarray) -> np.ndarray: ...
     def project(self, weights: np.ndarray) -> np.ndarray: ...
     def prox(self, values: np.ndarray, length: float | np.ndarray) -> np.ndarray | None: ...
+
+
+def closed_form(norm: Norm) -> Callable[[np.ndarray, np.ndarray], np.ndarray] | None:
+    """Return better weights as a function of weights and quadratic forms, or None where the norm has no closed form."""
+    own, best = getattr(norm, "reweigh", None), getattr(norm, "weights", None)
+    if own is None and best is not None:
+        return lambda weights, quad_forms: best(weights * np.sqrt(quad_forms))
+    return own
 
 
 @dataclass(frozen=True)

@@ -139,6 +139,43 @@ def test_the_alternation_needs_a_closed_form():
         group_lasso(penalized(Quartic())[1])
 
 
+class LinearWithWeights(Penalty):
+    """r(d) = 3 sum_k d_k, with the d that minimizes a^2 / (2 d) + 3 d; conjugate or not, that is the question."""
+
+    def value(self, weights):
+        return 3.0 * float(np.sum(weights))
+
+    def gradient(self, weights):
+        return np.full(weights.shape, 3.0)
+
+    def weights(self, norms):
+        return norms / np.sqrt(6.0)
+
+
+class LinearWithDual(LinearWithWeights):
+    def conjugate(self, slopes):
+        return 0.0 if slopes.max(initial=0.0) <= 3.0 * (1 + 1e-12) else np.inf
+
+    def dual_limit(self, quad_forms):
+        return LpPenalty(1, 3.0).dual_limit(quad_forms)
+
+
+def test_best_weights_for_given_components_are_a_closed_form():
+    grams, problem = penalized(LinearWithDual())
+    expected = solve_penalized(grams, problem.y[0], problem.C[0, 0], "hinge", 1.0, 3.0)
+    for solver in (group_lasso, automatic):
+        result = solver(problem, tol=1e-4, max_iter=5000)
+        assert result.converged
+        assert result.certificate.primal == pytest.approx(expected, rel=2e-4)
+
+
+def test_a_closed_form_without_a_gap_is_left_to_the_gradient():
+    _, problem = penalized(LinearWithWeights())
+    assert automatic(problem, tol=1e-4, max_iter=5000).converged
+    with pytest.raises(TypeError, match="no conjugate"):
+        group_lasso(problem)
+
+
 def test_several_tasks():
     grams, Y = random_problem(36, 5, seed=2, n_tasks=3)
     targets = np.where(Y.argmax(axis=0) == np.arange(3)[:, None], 1.0, -1.0)

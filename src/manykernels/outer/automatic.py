@@ -14,7 +14,7 @@ from manykernels.outer.group_lasso import group_lasso
 from manykernels.outer.multilevel import has_both_classes, multilevel_newton
 from manykernels.outer.newton import newton
 from manykernels.outer.spg import spg
-from manykernels.problem import Norm, Problem
+from manykernels.problem import Norm, Problem, closed_form
 
 # Below this p the alternation needs many iterations, and above the second few (measured: benchmarks/speed/l1.py).
 _MANY_ITERATIONS = 1.25
@@ -68,7 +68,8 @@ def automatic(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, star
 
 def _methods(problem: Problem) -> Iterator[Callable[..., Result]]:
     """Return the methods to try, in order; each but the last has _PATIENCE rounds."""
-    if not hasattr(problem.norm, "reweigh") or "quad_forms" not in problem.bank.capabilities:
+    has_gap = problem.norm.has_dual and "quad_forms" in problem.bank.capabilities
+    if closed_form(problem.norm) is None or not has_gap:
         yield spg
         return
     if _has_rows_only(problem):

@@ -17,6 +17,7 @@ still holds without them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ import numpy as np
 from manykernels.compute.threads import blas_threads_for
 from manykernels.core.results import Certificate, Machine, Result
 from manykernels.outer.recorder import Recorder
-from manykernels.problem import Problem
+from manykernels.problem import Problem, closed_form
 
 NEEDS = frozenset({"combine", "quad_forms"})
 _FIRST_GAP = 0.1
@@ -66,15 +67,17 @@ def group_lasso(
     True
     """
     problem.require(NEEDS, "group_lasso")
-    if not hasattr(problem.norm, "reweigh"):
+    better = closed_form(problem.norm)
+    if better is None:
         raise TypeError(f"solver='group_lasso' needs a norm with weights in closed form; {problem.norm!r} has none.")
+    if not problem.norm.has_dual:
+        raise TypeError(f"solver='group_lasso' stops by the duality gap; {problem.norm!r} has no conjugate for it.")
     with blas_threads_for(problem.bank.n_samples):
-        return _run(problem, tol, max_iter, start)
+        return _run(problem, better, tol, max_iter, start)
 
 
-def _run(problem: Problem, tol: float, max_iter: int, start: np.ndarray | None) -> Result:
-    recorder, closed_form = Recorder(problem, tol), getattr(problem.norm, "reweigh")  # noqa: B009 - not all norms have it
-    K = problem.workspace()
+def _run(problem: Problem, better: Callable, tol: float, max_iter: int, start: np.ndarray | None) -> Result:
+    recorder, K = Recorder(problem, tol), problem.workspace()
     weights = problem.norm.initial_weights(problem.bank.n_kernels) if start is None else _positive(problem, start)
     machine, gap = None, _FIRST_GAP
     with recorder.interruptible():
@@ -87,7 +90,7 @@ def _run(problem: Problem, tol: float, max_iter: int, start: np.ndarray | None) 
                 break
             if recorder.is_stuck:
                 break
-            weights = closed_form(weights, quad_forms)
+            weights = better(weights, quad_forms)
     return recorder.result(K)
 
 
