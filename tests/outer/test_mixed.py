@@ -136,6 +136,15 @@ def test_mirror_descent_converges_to_the_same(q):
     assert result.certificate.primal == pytest.approx(newton(problem, tol=1e-6).certificate.primal, rel=1.1e-2)
 
 
+@pytest.mark.parametrize("start", [np.eye(6)[5], np.eye(6)[0] + np.eye(6)[3]], ids=["a group of zeros", "zeros"])
+def test_mirror_descent_raises_zeros_to_start_from(start):
+    grams, y = random_problem(30, 6, seed=6)
+    problem = problem_of(grams, y, Hinge(), MixedNorm(2, UNBALANCED))
+    result = mirror(problem, tol=1e-2, max_iter=5000, start=start)
+    assert result.converged
+    assert result.certificate.primal == pytest.approx(newton(problem, tol=1e-6).certificate.primal, rel=1.1e-2)
+
+
 def test_mirror_descent_by_the_relative_change_and_its_oracle():
     grams, y = random_problem(40, 6, seed=7)
     problem = problem_of(grams, y, Hinge(), MixedNorm(2, SINGLE), C=10.0)

@@ -34,6 +34,7 @@ _STEP = 1.0  # A
 _ORACLE_SHARE, _ORACLE_TOL = 0.02, 1e-4
 _MOST_TURNS = 50
 _FIRST_GAP = 0.1
+_LEAST_START = 1e-3  # of the largest in the group: from less, the steps would take long to come back
 
 
 def mirror(
@@ -56,7 +57,8 @@ def mirror(
     max_iter : int
         Most steps; each asks the oracle, which solves a few machines.
     start : ndarray of shape (n_kernels,), optional
-        Weights to start from; the part of each kernel in its group counts. Default: equal weights.
+        Weights to start from; the part of each kernel in its group counts, and those that are next to 0 are raised
+        a little, since multiplied they would stay there. Default: equal weights.
     step : float
         The constant A of the step length.
     relative_change : float, optional
@@ -115,9 +117,8 @@ class MirrorDescent:
     def solve(self, max_iter: int, start: np.ndarray | None, step: float, relative_change: float | None) -> None:
         """Step until the stopping rule holds."""
         norm, n_kernels = self.norm, self.problem.bank.n_kernels
-        begin = norm.initial_weights(n_kernels) if start is None else start
-        with np.errstate(divide="ignore"):
-            logs = self._normalized(np.log(begin))
+        begin = norm.initial_weights(n_kernels) if start is None else self._positive(start)
+        logs = self._normalized(np.log(begin))
         self.eta = norm.sums(norm.initial_weights(n_kernels))
         width = np.sqrt(np.log(max(2.0, float(norm.sums(np.ones(n_kernels)).max()))))
         best = np.inf
@@ -138,6 +139,10 @@ class MirrorDescent:
             if largest == 0.0:
                 break  # nothing to learn
             logs = self._normalized(logs + step * width / (largest * np.sqrt(t)) * slopes)
+
+    def _positive(self, weights: np.ndarray) -> np.ndarray:
+        largest = self.norm.largest(weights)
+        return np.maximum(weights, _LEAST_START * np.where(largest > 0, largest, 1.0)[self.norm.owner])
 
     def _normalized(self, logs: np.ndarray) -> np.ndarray:
         """Return the logarithms of shares that sum to 1 in each group."""
