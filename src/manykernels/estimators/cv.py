@@ -102,7 +102,7 @@ class MKLClassifierCV(_Chooser, MKLClassifier):
     cv : int or splitter, default 5
     scoring : str, callable or None, default None
         None is accuracy.
-    loss, combination, solver, normalize, center, fit_intercept, probability, class_weight, multi_class,
+    loss, combination, solver, normalize, center, missing, fit_intercept, probability, class_weight, multi_class,
     shared_weights, tol, max_iter, memory_budget, device, n_jobs, random_state, verbose
         As for :class:`MKLClassifier`.
 
@@ -193,7 +193,7 @@ class MKLRegressorCV(_Chooser, MKLRegressor):
     cv : int or splitter, default 5
     scoring : str, callable or None, default None
         None is R2.
-    loss, epsilon, combination, solver, normalize, center, fit_intercept, tol, max_iter, memory_budget, device,
+    loss, epsilon, combination, solver, normalize, center, missing, fit_intercept, tol, max_iter, memory_budget, device,
     n_jobs, random_state, verbose
         As for :class:`MKLRegressor`.
 

@@ -34,7 +34,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         (y - z)^2 / 2, or max(0, |y - z| - epsilon).
     epsilon : float, default 0.1
         Width of the tube of the epsilon-insensitive loss.
-    combination, solver, normalize, center, fit_intercept, tol, max_iter, memory_budget, device, n_jobs,
+    combination, solver, normalize, center, missing, fit_intercept, tol, max_iter, memory_budget, device, n_jobs,
     random_state, verbose
         As for :class:`MKLClassifier`.
 

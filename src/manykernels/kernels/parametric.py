@@ -25,7 +25,6 @@ class ParametricKernel(ABC):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from manykernels import MKLClassifier
     >>> from manykernels.kernels import ParametricKernel
     >>> from manykernels.norms import LpPenalty
@@ -92,6 +91,8 @@ class ParametricBank:
     sample_weight : ndarray of shape (n_samples,)
     normalize : {"mean_diag", "trace", "cosine", None}
         "trace" divides the kernel by the number of samples; the others leave it as it is.
+    center : bool
+        Refused: a kernel that is no sum cannot be centered.
     """
 
     capabilities = frozenset({"combine", "derivative_forms"})

@@ -492,7 +492,7 @@ class _KernelSide:
 class _SampleSide:
     """The linear system with the weights eliminated: one Cholesky factorization of all tasks' samples.
 
-    For more kernels than samples; with p > 1, where ``bend`` is bounded away from 0.
+    For more kernels than samples. ``bend`` is positive inside, for p = 1 and mixed norms by the slacks alone.
     """
 
     def __init__(

@@ -75,7 +75,7 @@ def newton(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: 
     >>> from manykernels.losses import Hinge
     >>> from manykernels.norms import LpNorm
     >>> from manykernels.outer.newton import newton
-    >>> from manykernels.problem import Norm, Problem
+    >>> from manykernels.problem import Problem
     >>> X = np.linspace(-3, 3, 30)[:, None]
     >>> bank = KernelBank([Gaussian(w) for w in (0.1, 1.0, 10.0)]).bind(X)
     >>> problem = Problem(bank, Hinge(), LpNorm(1), np.sign(np.sin(3 * X.T)), np.ones((1, 30)))

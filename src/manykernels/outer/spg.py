@@ -106,7 +106,7 @@ def spg(
     >>> from manykernels.losses import Hinge
     >>> from manykernels.norms import LpPenalty
     >>> from manykernels.outer.spg import spg
-    >>> from manykernels.problem import ProjectableNorm, Problem
+    >>> from manykernels.problem import Problem
     >>> X = np.linspace(-3, 3, 30)[:, None]
     >>> bank = KernelBank([Gaussian(w) for w in (0.1, 1.0, 10.0)]).bind(X)
     >>> problem = Problem(bank, Hinge(), LpPenalty(1), np.sign(np.sin(3 * X.T)), np.ones((1, 30)))
