@@ -10,9 +10,8 @@ import numpy as np
 
 from manykernels.compute.packed import balanced_blocks, mirror_rows, row_offset, write_rows
 from manykernels.compute.threads import parallel
-from manykernels.kernels.groups import BoundKernel
+from manykernels.kernels.groups import BoundKernel, make_groups
 from manykernels.kernels.learned import LearnedKernel
-from manykernels.kernels.missing import observed, spread, there
 from manykernels.kernels.normalize import Normalization
 from manykernels.kernels.storage import BLOCK_ENTRIES, FACTOR_ROWS, FactorStorage, Storage, held_here
 
@@ -236,10 +235,8 @@ class BoundBank:
         scale, means, totals = self.normalization.scale, self.normalization.means, self.normalization.totals
         out = np.empty((len(chosen), self.n_samples))
         for row, k in enumerate(chosen):
-            entry = self.bound[k]
-            view = self.X[:, entry.positions]
-            mask = observed(view)
-            raw = spread(entry.kernel.diagonal(there(view, mask)), mask)
+            (group,) = make_groups(self.bound, [int(k)])
+            raw = group.diagonal(0, group.view(self.X))
             if self.normalization.inverse_norms is not None:
                 raw = raw * self.normalization.inverse_norms[k] ** 2
             if means is not None and totals is not None:
