@@ -103,6 +103,20 @@ def test_other_weights_forget_the_rows_and_not_the_products():
     assert K.cache.n_computed == computed
 
 
+def test_the_diagonal_is_computed_once_for_given_weights(monkeypatch):
+    rows, packed = banks()
+    asked = []
+    diagonal = rows.diagonal
+    monkeypatch.setattr(rows, "diagonal", lambda subset: (asked.append(len(subset)), diagonal(subset))[1])
+    K = rows.combine(WEIGHTS)
+    for _ in range(3):
+        K.diagonal()
+        rows.combine(WEIGHTS.copy(), out=K)
+    assert asked == [5]
+    rows.combine(WEIGHTS[::-1].copy(), out=K)
+    assert np.allclose(K.diagonal(), packed.combine(WEIGHTS[::-1]).diagonal(), rtol=1e-6)
+
+
 def test_the_tail_is_a_bank_in_memory():
     rows, packed = banks()
     assert np.allclose(rows.tail(20).combine(WEIGHTS), packed.combine(WEIGHTS)[-20:, -20:], atol=1e-6)

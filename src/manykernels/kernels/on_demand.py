@@ -114,18 +114,21 @@ class CombinedRows:
     def __init__(self, bank: OnDemandBank, cache_bytes: int) -> None:
         self._bank, self.n = bank, bank.n_samples
         self._weights = np.zeros(bank.n_kernels)
+        self._diagonal: np.ndarray | None = None
         self.cache = RowCache(self._compute, cache_bytes)
 
     def weigh(self, weights: np.ndarray) -> None:
-        """Take other weights; rows computed with the last ones are forgotten."""
+        """Take other weights; rows and diagonal computed with the last ones are forgotten."""
         if not np.array_equal(weights, self._weights):
-            self._weights = weights.copy()
+            self._weights, self._diagonal = weights.copy(), None
             self.cache.clear()
 
     def diagonal(self) -> np.ndarray:
-        """Return the diagonal of the combined kernel."""
-        active = np.flatnonzero(self._weights)
-        return self._weights[active] @ self._bank.diagonal(active)
+        """Return the diagonal of the combined kernel; every solve asks for it, and it is computed once."""
+        if self._diagonal is None:
+            active = np.flatnonzero(self._weights)
+            self._diagonal = self._weights[active] @ self._bank.diagonal(active)
+        return self._diagonal
 
     def product(self, beta: np.ndarray) -> np.ndarray:
         """Return K beta_t for beta of shape (n_tasks, n); only rows where beta is not the last one are computed."""
