@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from manykernels.norms.base import ComponentNorm
 from manykernels.norms.projections import onto_lp_ball
 
 
-class LpNorm:
+class LpNorm(ComponentNorm):
     """Kernel weights with ``sum_k d_k^p <= 1``, ``d_k >= 0``.
 
     The regularizer of the component norms a_k = ||f_k|| is 1/2 N(a)^2 with
@@ -72,21 +73,6 @@ class LpNorm:
         return self.weights(weights * np.sqrt(quad_forms))
 
     # -- what a problem asks of a norm ----------------------------------------------------------------------------
-
-    has_dual = True
-    bounds_dual = False
-
-    def regularizer(self, weights: np.ndarray, quad_forms: np.ndarray) -> float:
-        """Return 1/2 N(a)^2 of the predictor with these weights, a_k = d_k sqrt(q_k)."""
-        return 0.5 * self.value(weights * np.sqrt(quad_forms)) ** 2
-
-    def dual_regularizer(self, quad_forms: np.ndarray) -> float:
-        """Return 1/2 N*(sqrt(q))^2."""
-        return 0.5 * self.dual_square(quad_forms)
-
-    def dual_limit(self, quad_forms: np.ndarray) -> float:
-        """Return 1: the dual norm is finite everywhere."""
-        return 1.0
 
     def penalty(self, weights: np.ndarray) -> float:
         """Return 0: the weights are constrained, not penalized."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from manykernels.norms.base import ComponentNorm
 from manykernels.norms.lp import power_norm
 
 # A group whose forms vanish counts as this part of the largest, so that its weights stay finite: the gap that this
@@ -13,7 +14,7 @@ from manykernels.norms.lp import power_norm
 _LEAST_SHARE = 1e-7
 
 
-class MixedNorm:
+class MixedNorm(ComponentNorm):
     """Few kernels within each group, and all groups that help: an l1 norm within groups, an l_2q norm across them.
 
         N(a) = (sum_j A_j^(2q))^(1/(2q)),   A_j = sum of a_k over the kernels k of group j.
@@ -87,8 +88,6 @@ class MixedNorm:
         return int(self.owner.max(initial=-1)) + 1
 
     selects = True
-    has_dual = True
-    bounds_dual = False
 
     # -- values -------------------------------------------------------------------------------------------------
 
@@ -156,18 +155,6 @@ class MixedNorm:
         return self.scaled(shares * eta[self.owner]) if sums.max() > 0 else self.initial_weights(weights.size)
 
     # -- what a problem asks of a norm ----------------------------------------------------------------------------
-
-    def regularizer(self, weights: np.ndarray, quad_forms: np.ndarray) -> float:
-        """Return 1/2 N(a)^2 of the predictor with these weights, a_k = d_k sqrt(q_k)."""
-        return 0.5 * self.value(weights * np.sqrt(quad_forms)) ** 2
-
-    def dual_regularizer(self, quad_forms: np.ndarray) -> float:
-        """Return 1/2 N*(sqrt(q))^2."""
-        return 0.5 * self.dual_square(quad_forms)
-
-    def dual_limit(self, quad_forms: np.ndarray) -> float:
-        """Return 1: the dual norm is finite everywhere."""
-        return 1.0
 
     def initial_weights(self, n_kernels: int) -> np.ndarray:
         """Return equal weights within each group, and equal groups."""
