@@ -15,9 +15,20 @@ from manykernels.estimators import (
     MKLClassifierCV,
     MKLRegressor,
     MKLRegressorCV,
+    UFOMKLClassifier,
+    UFOMKLRegressor,
     load,
     mkl_path,
 )
 
 __version__ = "0.1.0"
-__all__ = ["MKLClassifier", "MKLClassifierCV", "MKLRegressor", "MKLRegressorCV", "load", "mkl_path"]
+__all__ = [
+    "MKLClassifier",
+    "MKLClassifierCV",
+    "MKLRegressor",
+    "MKLRegressorCV",
+    "UFOMKLClassifier",
+    "UFOMKLRegressor",
+    "load",
+    "mkl_path",
+]

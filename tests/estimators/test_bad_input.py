@@ -491,7 +491,7 @@ def test_ctrl_c_ends_the_fit_and_not_only_its_first_half():
 
 
 def test_ctrl_c_with_verbose_leaves_the_best_model(monkeypatch):
-    monkeypatch.setattr(base, "_print_step", interrupt_after(2, []))
+    monkeypatch.setattr(base, "print_step", interrupt_after(2, []))
     with pytest.warns(ConvergenceWarning):
         model = MKLClassifier(KERNELS, solver="group_lasso", tol=1e-7, verbose=1).fit(X, Y)
     assert_usable(model, 2)

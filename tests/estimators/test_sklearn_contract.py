@@ -2,8 +2,15 @@
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV
-from manykernels.kernels import Gaussian, Linear
+from manykernels import (
+    MKLClassifier,
+    MKLClassifierCV,
+    MKLRegressor,
+    MKLRegressorCV,
+    UFOMKLClassifier,
+    UFOMKLRegressor,
+)
+from manykernels.kernels import Gaussian, Linear, Polynomial
 
 ESTIMATORS = [
     MKLClassifier(),
@@ -14,6 +21,11 @@ ESTIMATORS = [
     MKLRegressor(norm=2.0, loss="epsilon_insensitive", C=10.0),
     MKLClassifierCV([Linear(), Gaussian(1.0)], Cs=[1.0, 10.0], norms=[1.0, 2.0], cv=3),
     MKLRegressorCV([Linear(), Gaussian(1.0)], Cs=[1.0, 10.0], norms=[1.0], cv=3),
+    UFOMKLClassifier(),
+    UFOMKLClassifier([Linear(), Polynomial(2)], loss="logistic", step="gradient", average=True, epochs=20),
+    UFOMKLClassifier(loss="multiclass_hinge", alpha=1e-3, normalize="cosine"),
+    UFOMKLRegressor(C=10.0),
+    UFOMKLRegressor([Linear(), Gaussian(1.0)], loss="epsilon_insensitive", C=10.0, epochs=50),
 ]
 
 

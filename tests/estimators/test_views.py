@@ -8,7 +8,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, load, mkl_path
-from manykernels.estimators.base import _sums_by_group
+from manykernels.estimators.kernel_estimator import sums_by_group
 from manykernels.kernels import Gaussian, GaussianLadder, KernelBank, Linear, Precomputed
 from manykernels.kernels.ladder import LadderNames
 from manykernels.norms import MixedNorm
@@ -214,7 +214,7 @@ def test_groups_of_a_million_kernels_are_counted_without_their_names(monkeypatch
     X, _ = frame(40)
     ladders = [GaussianLadder(columns=c, count=500_000, group=view) for view, c in VIEWS.items()]
     bank = KernelBank([Linear(group="text"), *ladders]).bind(X.to_numpy(), source=X)
-    names, weights = _sums_by_group(bank.groups, np.ones((1, bank.n_kernels)))
+    names, weights = sums_by_group(bank.groups, np.ones((1, bank.n_kernels)))
     assert dict(zip(names, weights[0], strict=True)) == {"text": 500_001, "image": 500_000, "noise": 500_000}
 
 

@@ -5,5 +5,15 @@ from manykernels.estimators.cv import MKLClassifierCV, MKLRegressorCV
 from manykernels.estimators.path import mkl_path
 from manykernels.estimators.persistence import load
 from manykernels.estimators.regressor import MKLRegressor
+from manykernels.estimators.ufo import UFOMKLClassifier, UFOMKLRegressor
 
-__all__ = ["MKLClassifier", "MKLClassifierCV", "MKLRegressor", "MKLRegressorCV", "load", "mkl_path"]
+__all__ = [
+    "MKLClassifier",
+    "MKLClassifierCV",
+    "MKLRegressor",
+    "MKLRegressorCV",
+    "UFOMKLClassifier",
+    "UFOMKLRegressor",
+    "load",
+    "mkl_path",
+]

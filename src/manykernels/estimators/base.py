@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from manykernels.compute.memory import budget_bytes, human_bytes
 from manykernels.core.notices import warn
 from manykernels.core.progress import listen
-from manykernels.core.results import Certificate, Result, Step
+from manykernels.core.results import Certificate, Result
 from manykernels.core.samples import Samples
+from manykernels.estimators.kernel_estimator import (
+    KernelEstimator,
+    check_choice,
+    check_number,
+    print_step,
+    sums_by_group,
+)
 from manykernels.estimators.predictor import Predictor
-from manykernels.kernels import Gaussian, KernelBank, ParametricKernel, standard_bank
+from manykernels.kernels import Gaussian, KernelBank, ParametricKernel
 from manykernels.kernels.bound import BoundBank
 from manykernels.kernels.composite import CompositeBank
 from manykernels.kernels.ladder import GaussianLadder, LadderBank
-from manykernels.kernels.missing import check_views
 from manykernels.kernels.on_demand import OnDemandBank
 from manykernels.kernels.parametric import ParametricBank
 from manykernels.kernels.texts import run_lengths
@@ -78,19 +82,19 @@ class Workbench:
         return [p.norm.scaled(w) for p, w in zip(problems, self.weights, strict=True)]
 
 
-class BaseMKL(BaseEstimator):
+class BaseMKL(KernelEstimator):
     """Base class; see MKLClassifier and MKLRegressor."""
 
     # -- checks ---------------------------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
-        _check_number("C", self.C, low=0.0)
-        _check_number("tol", self.tol, low=0.0)
-        _check_choice("solver", self.solver, tuple(SOLVERS))
+        check_number("C", self.C, low=0.0)
+        check_number("tol", self.tol, low=0.0)
+        check_choice("solver", self.solver, tuple(SOLVERS))
         if not isinstance(self.combination, ParametricKernel):
-            _check_choice("combination", self.combination, ("sum", "product"))
-        _check_choice("device", self.device, ("cpu",))
-        _check_choice("missing", self.missing, ("error", "ignore"))
+            check_choice("combination", self.combination, ("sum", "product"))
+        check_choice("device", self.device, ("cpu",))
+        check_choice("missing", self.missing, ("error", "ignore"))
         if self.missing == "ignore" and self.combination != "sum":
             raise ValueError("missing='ignore' needs combination='sum'.")
         if not isinstance(self.max_iter, (int, np.integer)) or self.max_iter < 1:
@@ -103,34 +107,10 @@ class BaseMKL(BaseEstimator):
             return LpNorm(float(self.norm))
         raise ValueError(f"norm must be a number p in [1, inf] or a norm such as LpNorm(2), got {self.norm!r}.")
 
-    def _bank(self, X: Any) -> KernelBank:
-        if isinstance(self.kernels, KernelBank):
-            return self.kernels
-        if isinstance(self.kernels, str):
-            _check_choice("kernels", self.kernels, ("standard",))
-            return standard_bank(X)
-        return KernelBank(self.kernels)
-
     def _loss(self) -> Loss:
         raise NotImplementedError
 
-    @staticmethod
-    def _table(given: Any, X: Any) -> Any:
-        """Return what kernels look up their columns in: the DataFrame that was given, else the checked array."""
-        return given if hasattr(given, "columns") else X
-
     # -- fit ------------------------------------------------------------------------------------------------
-
-    @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """Leave the estimator as it was when the fit inside the block does not come to its end."""
-        before = vars(self).copy()
-        try:
-            yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
     def _fit_tasks(
         self,
@@ -250,7 +230,7 @@ class BaseMKL(BaseEstimator):
 
     def _solve(self, problems: list[Problem], starts: list[np.ndarray | None]) -> list[Result]:
         interrupted = threading.Event()
-        with listen(_print_step) if self.verbose else nullcontext():
+        with listen(print_step) if self.verbose else nullcontext():
             if len(problems) == 1:
                 return [self._solve_one(problems[0], starts[0], interrupted)]
             # Each thread gets a copy of the context, so that those who listen hear every class.
@@ -286,7 +266,7 @@ class BaseMKL(BaseEstimator):
         self.weights_ = weights[0] if len(results) == 1 else weights
         self.kernel_names_ = bank.names
         self.kernel_groups_ = bank.groups
-        self.group_names_, group_weights = _sums_by_group(bank.groups, weights)
+        self.group_names_, group_weights = sums_by_group(bank.groups, weights)
         self.group_weights_ = group_weights[0] if len(results) == 1 else group_weights
         self.active_ = np.flatnonzero(np.any(weights > 0, axis=0))
         self.support_ = np.flatnonzero(np.any(beta != 0, axis=0))
@@ -315,110 +295,7 @@ class BaseMKL(BaseEstimator):
                 ConvergenceWarning,
             )
 
-    # -- use ------------------------------------------------------------------------------------------------
-
-    def _decisions(self, X: Any) -> np.ndarray:
-        """Return the predictions of all tasks, shape (n, n_tasks)."""
-        check_is_fitted(self)
-        if getattr(X, "ndim", 2) == 3:
-            stack = self._check_stack(X)
-            return np.hstack([predictor.decision_from_stack(stack) for predictor in self._predictors])
-        X = self._checked(X)
-        return np.hstack([predictor.decision(X) for predictor in self._predictors])
-
-    def _checked(self, X: Any) -> Any:
-        """Return new data as an array, with NaN only in rows that lack all columns of a view, if that is allowed."""
-        X = validate_data(self, X, reset=False, **self._data_rules())
-        if self.missing == "ignore":
-            for predictor in self._predictors:
-                check_views(X, [(entry.name, entry.positions) for entry in predictor.kernel.bound])
-        return X
-
-    def _data_rules(self) -> dict[str, Any]:
-        """Return what scikit-learn's check of the data is told."""
-        return {
-            "accept_sparse": "csr",
-            "dtype": np.float64,
-            "ensure_all_finite": "allow-nan" if self.missing == "ignore" else True,
-        }
-
-    def _check_stack(self, stack: Any) -> np.ndarray:
-        stack = check_array(stack, allow_nd=True, dtype=np.float64)
-        expected = (len(self.kernel_names_), self._predictors[0].n_train)
-        if (stack.shape[0], stack.shape[2]) != expected:
-            raise ValueError(
-                f"X is a stack of shape {stack.shape}, but must have shape "
-                f"({expected[0]} kernels, test samples, {expected[1]} training samples)."
-            )
-        return stack
-
-    def kernel(self, X: Any, Z: Any = None) -> np.ndarray:
-        """Return the learned kernel between the rows of X and those of Z.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or DataFrame of shape (n_samples_X, n_features)
-        Z : the same, of shape (n_samples_Z, n_features), default X
-
-        Returns
-        -------
-        ndarray of shape (n_samples_X, n_samples_Z)
-            For one weight vector; of shape (n_classes, n_samples_X, n_samples_Z)
-            when each class learned its own.
-        """
-        check_is_fitted(self)
-        X = self._checked(X)
-        Z = X if Z is None else self._checked(Z)
-        kernels = [predictor.kernel.pairwise(X, Z) for predictor in self._predictors]
-        return kernels[0] if len(kernels) == 1 else np.array(kernels)
-
-    def save(self, path: Any, extra: dict | None = None) -> None:
-        """Write the fitted model to a file: a zip of JSON and .npy arrays that runs no code when opened.
-
-        Parameters
-        ----------
-        path : str or path
-        extra : dict, optional
-            JSON-able data to keep beside the model; ``load(path).extra_`` has it.
-        """
-        from manykernels.estimators.persistence import save  # noqa: PLC0415 - it knows the estimators
-
-        save(self, path, extra)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = self.missing == "ignore"
-        return tags
-
 
 def _every_group(groups: Sequence[str]) -> list[str]:
     """Return the group of every kernel as a list."""
     return [name for name, count in run_lengths(groups) for _ in range(count)]
-
-
-def _sums_by_group(groups: Sequence[str], weights: np.ndarray) -> tuple[list[str], np.ndarray]:
-    """Return the names of the groups, in order of first appearance, and their weights, (n_problems, n_groups)."""
-    places: dict[str, int] = {}
-    runs = run_lengths(groups)
-    owner = np.repeat([places.setdefault(name, len(places)) for name, _ in runs], [count for _, count in runs])
-    return list(places), np.array([np.bincount(owner, own, minlength=len(places)) for own in weights])
-
-
-def _print_step(step: Step) -> None:
-    print(
-        f"iteration {step.iteration:4d}  {step.seconds:8.2f} s  objective {step.objective:.8g}  "
-        f"gap {step.gap:.2e}  kernels {step.n_active}"
-    )
-
-
-def _check_number(name: str, value: Any, low: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not low < value < np.inf:
-        bound = "above 0" if low == 0 else "of at least 0"
-        raise ValueError(f"{name} must be a finite number {bound}, got {value!r}.")
-
-
-def _check_choice(name: str, value: Any, choices: tuple) -> None:
-    if value not in choices:
-        shown = ", ".join(repr(choice) for choice in choices)
-        raise ValueError(f"{name} must be {'one of ' if len(choices) > 1 else ''}{shown}, got {value!r}.")

@@ -43,6 +43,24 @@ def probabilities(decisions: np.ndarray, scale: float) -> np.ndarray:
     return softmax(scale * decisions, axis=1)
 
 
+def logistic_probabilities(decisions: np.ndarray) -> np.ndarray:
+    """Return the same for the logistic loss: sigmoids, of several classes one against the rest scaled to sum 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.estimators.calibration import logistic_probabilities
+    >>> logistic_probabilities(np.array([[0.0, 0.0, 0.0, 0.0]]))
+    array([[0.25, 0.25, 0.25, 0.25]])
+    """
+    if decisions.shape[1] == 1:
+        return probabilities(decisions, 1.0)
+    positive = expit(decisions)
+    # Where every sigmoid is 0 to rounding, their ratios are those of the exponentials.
+    total = positive.sum(axis=1, keepdims=True)
+    return np.where(total > 0, positive / np.where(total > 0, total, 1.0), probabilities(decisions, 1.0))
+
+
 def held_out_scale(estimator: MKLClassifier, X: Any, y: np.ndarray, samples: Samples) -> float:
     """Return the s of the module's docstring.
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils import compute_class_weight
 from sklearn.utils.metaestimators import available_if
@@ -15,8 +14,9 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from manykernels.core.notices import shown, warn
 from manykernels.core.samples import distinct_samples
-from manykernels.estimators.base import BaseMKL, Workbench, _check_choice
-from manykernels.estimators.calibration import held_out_scale, probabilities
+from manykernels.estimators.base import BaseMKL, Workbench
+from manykernels.estimators.calibration import held_out_scale, logistic_probabilities, probabilities
+from manykernels.estimators.kernel_estimator import check_choice
 from manykernels.losses import Hinge, Logistic, Loss, Squared, SquaredHinge
 
 LOSSES: dict[str, Callable[[], Loss]] = {
@@ -211,8 +211,8 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         self.classes_, codes = np.unique(y[samples.rows], return_inverse=True)
         if self.classes_.size < 2:
             raise ValueError(f"y must hold at least 2 classes, got 1 class: {shown(self.classes_[0])}.")
-        targets = _one_vs_rest(codes, self.classes_.size)
-        C = self.C * samples.weight * self._class_weights(self.classes_, codes, samples.weight)[codes]
+        targets = one_vs_rest(codes, self.classes_.size)
+        C = self.C * samples.weight * class_weights(self.class_weight, self.classes_, codes, samples.weight)[codes]
         interrupted = self._fit_tasks(
             table, X, samples, targets, np.broadcast_to(C, targets.shape), workbench=workbench
         )
@@ -225,24 +225,14 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        _check_choice("loss", self.loss, tuple(LOSSES))
-        _check_choice("multi_class", self.multi_class, ("ovr",))
+        check_choice("loss", self.loss, tuple(LOSSES))
+        check_choice("multi_class", self.multi_class, ("ovr",))
 
     def _loss(self) -> Loss:
         return LOSSES[self.loss]()
 
     def _shares_weights(self, n_tasks: int) -> bool:
         return bool(self.shared_weights) or n_tasks == 1
-
-    def _class_weights(self, classes: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """Return the weight of each class; "balanced" counts samples with their weights."""
-        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
-            counts = np.bincount(codes, weight)
-            return weight.sum() / (classes.size * counts)
-        factors = compute_class_weight(self.class_weight, classes=classes, y=classes[codes])
-        if not np.all((factors > 0) & np.isfinite(factors)):
-            raise ValueError(f"class_weight must hold positive numbers, got {self.class_weight!r}.")
-        return factors
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the predictor's values.
@@ -275,15 +265,22 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         """
         check_is_fitted(self)
         decisions = self._decisions(X)
-        if self.loss != "logistic" or self.classes_.size == 2:
-            return probabilities(decisions, self.temperature_scale_)
-        positive = expit(decisions)
-        # Where every sigmoid is 0 to rounding, their ratios are those of the exponentials.
-        total = positive.sum(axis=1, keepdims=True)
-        return np.where(total > 0, positive / np.where(total > 0, total, 1.0), probabilities(decisions, 1.0))
+        if self.loss == "logistic":
+            return logistic_probabilities(decisions)
+        return probabilities(decisions, self.temperature_scale_)
 
 
-def _one_vs_rest(codes: np.ndarray, n_classes: int) -> np.ndarray:
+def one_vs_rest(codes: np.ndarray, n_classes: int) -> np.ndarray:
     """Return targets -1 and 1 of shape (n_tasks, n_samples): one task for two classes, else one a class."""
     tasks = [1] if n_classes == 2 else range(n_classes)
     return np.array([np.where(codes == c, 1.0, -1.0) for c in tasks])
+
+
+def class_weights(given: Any, classes: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Return the weight of each class; "balanced" counts samples with their weights."""
+    if isinstance(given, str) and given == "balanced":
+        return weight.sum() / (classes.size * np.bincount(codes, weight))
+    factors = compute_class_weight(given, classes=classes, y=classes[codes])
+    if not np.all((factors > 0) & np.isfinite(factors)):
+        raise ValueError(f"class_weight must hold positive numbers, got {given!r}.")
+    return factors

@@ -25,8 +25,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from manykernels.compute.pairwise import dense
 from manykernels.core.results import Step
-from manykernels.estimators.base import BaseMKL, _sums_by_group
+from manykernels.estimators.base import BaseMKL
 from manykernels.estimators.classifier import MKLClassifier
+from manykernels.estimators.kernel_estimator import sums_by_group
 from manykernels.estimators.predictor import Predictor
 from manykernels.estimators.regressor import MKLRegressor
 from manykernels.kernels import Dirichlet, Gaussian, Kernel, Linear, Polynomial, Precomputed
@@ -200,7 +201,7 @@ def _decode(manifest: dict, arrays: dict[str, np.ndarray], known: dict[str, type
 def _add_group_sums(values: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Add the names and the weights of the groups, in place: older files have none."""
     weights = arrays["weights_"]
-    values["group_names_"], sums = _sums_by_group(values["kernel_groups_"], np.atleast_2d(weights))
+    values["group_names_"], sums = sums_by_group(values["kernel_groups_"], np.atleast_2d(weights))
     arrays["group_weights_"] = sums[0] if weights.ndim == 1 else sums
 
 
@@ -326,6 +327,7 @@ def _predictor_arrays(predictor: Predictor) -> dict[str, np.ndarray]:
         "intercept": predictor.intercept,
         "active": predictor.active,
         "rows": predictor.rows,
+        "vectors": predictor.vectors,
     }
     return {name: array for name, array in arrays.items() if array is not None}
 

@@ -9,9 +9,12 @@ import numpy as np
 
 from manykernels.core.results import Machine
 from manykernels.kernels.bound import learned_kernel
+from manykernels.kernels.features import FeatureMaps
 from manykernels.kernels.learned import LearnedKernel
 from manykernels.kernels.missing import observed
 from manykernels.kernels.precomputed import Precomputed
+
+_BLOCK_ROWS = 4096
 
 
 @dataclass(frozen=True)
@@ -21,13 +24,16 @@ class Predictor:
     Attributes
     ----------
     kernel : LearnedKernel
-    coef : ndarray of shape (n_tasks, n_kept)
+    coef : ndarray of shape (n_tasks, n_kept), or (n_active, n_tasks, n_kept)
+        Of the learned kernel, or of each active kernel where they do not share them.
     intercept : ndarray of shape (n_tasks,)
     active : ndarray of shape (n_active,)
         Places of the kernel's parts in the bank.
     rows : ndarray of shape (n_kept,)
         The rows of the training data that are kept.
     n_train : int
+    vectors : ndarray of shape (n_tasks, n_map_features) or None
+        The predictor on the kernels' finite feature maps; no samples are kept then.
     """
 
     kernel: LearnedKernel
@@ -36,6 +42,7 @@ class Predictor:
     active: np.ndarray
     rows: np.ndarray
     n_train: int
+    vectors: np.ndarray | None = None
 
     @classmethod
     def from_machine(
@@ -56,7 +63,19 @@ class Predictor:
 
     def decision(self, X: Any) -> np.ndarray:
         """Return the predictions of the tasks, shape (len(X), n_tasks)."""
+        if self.vectors is not None:
+            return self._from_features(X)
+        if self.coef.ndim == 3:
+            return (self.kernel.predict_components(X, self.coef) + self.intercept[:, None]).T
         return (self.kernel.predict(X, self.coef) + self.intercept[:, None]).T
+
+    def _from_features(self, X: Any) -> np.ndarray:
+        assert self.vectors is not None
+        maps = FeatureMaps(self.kernel.bound, np.ones(len(self.kernel.bound)), self.kernel.cosine, 0.0)
+        out = np.tile(self.intercept, (X.shape[0], 1))
+        for low in range(0, X.shape[0] if self.kernel.bound else 0, _BLOCK_ROWS):
+            out[low : low + _BLOCK_ROWS] += maps.transform(X[low : low + _BLOCK_ROWS])[0] @ self.vectors.T
+        return out
 
     def decision_from_stack(self, stack: np.ndarray) -> np.ndarray:
         """Return the predictions for kernels given as an array (n_kernels, n_test, n_train).
@@ -73,8 +92,10 @@ class Predictor:
                 "X is a stack of kernels: that needs precomputed kernels without centering or cosine "
                 "normalization; pass sample numbers instead, X = indices.reshape(-1, 1)."
             )
-        combined = np.zeros((stack.shape[1], self.rows.size))
-        for entry, coefficient, k in zip(kernel.bound, kernel.coefficients, self.active, strict=True):
-            mask = observed(kernel.X[:, entry.positions])  # what the stack says of samples that lack the view is void
-            combined += coefficient * stack[k][:, self.rows] * (1.0 if mask is None else mask)
-        return combined @ self.coef.T + self.intercept
+        out = np.tile(self.intercept, (stack.shape[1], 1))
+        for place, k in enumerate(self.active):
+            # What the stack says of training samples that lack the view is void.
+            mask = observed(kernel.X[:, kernel.bound[place].positions])
+            block = kernel.coefficients[place] * stack[k][:, self.rows] * (1.0 if mask is None else mask)
+            out += block @ (self.coef if self.coef.ndim == 2 else self.coef[place]).T
+        return out

@@ -9,7 +9,8 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from manykernels.core.samples import distinct_samples
-from manykernels.estimators.base import BaseMKL, Workbench, _check_choice, _check_number
+from manykernels.estimators.base import BaseMKL, Workbench
+from manykernels.estimators.kernel_estimator import check_choice, check_number
 from manykernels.losses import EpsilonInsensitive, Loss, Squared
 
 LOSSES = ("squared", "epsilon_insensitive")
@@ -127,8 +128,8 @@ class MKLRegressor(RegressorMixin, BaseMKL):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        _check_choice("loss", self.loss, LOSSES)
-        _check_number("epsilon", self.epsilon, low=-np.finfo(float).tiny)
+        check_choice("loss", self.loss, LOSSES)
+        check_number("epsilon", self.epsilon, low=-np.finfo(float).tiny)
 
     def _loss(self) -> Loss:
         return Squared() if self.loss == "squared" else EpsilonInsensitive(self.epsilon)

@@ -10,7 +10,7 @@ import numpy as np
 
 from manykernels.compute.memory import budget_bytes
 from manykernels.core.notices import warn
-from manykernels.kernels.base import Kernel
+from manykernels.kernels.base import Gaussian, Kernel
 from manykernels.kernels.bound import PRECISIONS, BoundBank
 from manykernels.kernels.checks import check_positive_semidefinite
 from manykernels.kernels.columns import column_names, describe_columns, resolve_columns
@@ -162,6 +162,19 @@ class KernelBank:
         bank = parts[0] if len(parts) == 1 else CompositeBank(parts)
         _report_zero_kernels(bank.names, np.concatenate([part.scale for part in parts]))
         return bank
+
+    def written_out(self) -> KernelBank:
+        """Return the bank with each ladder as single Gaussian kernels, in the same order as :meth:`bind` has them.
+
+        Examples
+        --------
+        >>> from manykernels.kernels import GaussianLadder, KernelBank, Linear
+        >>> KernelBank([GaussianLadder(low=1.0, high=4.0, count=3), Linear()]).written_out().kernels
+        [Linear(), Gaussian(width=1), Gaussian(width=2), Gaussian(width=4)]
+        """
+        ladders = [kernel for kernel in self.kernels if isinstance(kernel, GaussianLadder)]
+        steps = [Gaussian(w, ladder.columns, ladder.group, ladder.label) for ladder in ladders for w in ladder.widths]
+        return KernelBank([*(kernel for kernel in self.kernels if isinstance(kernel, Kernel)), *steps])
 
     def check_views(self, X: Any, source: Any = None) -> None:
         """Raise ValueError if a row is NaN in some but not all of the columns that a kernel sees.

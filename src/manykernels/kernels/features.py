@@ -184,7 +184,7 @@ class FeatureMaps:
     cosine : bool
         Divide each kernel's features by their length.
     bias : float
-        This constant is a feature of every kernel, so that each is augmented by its square; 0 is none.
+        This constant is a feature of every kernel that is not zero, which augments it by its square; 0 is none.
     """
 
     def __init__(self, bound: Sequence[BoundKernel], scale: np.ndarray, cosine: bool, bias: float) -> None:
@@ -203,7 +203,8 @@ class FeatureMaps:
             length = np.sqrt(np.sum(part * part, axis=1, keepdims=True))
             part = np.divide(part, length, out=np.zeros_like(part), where=length > 0)
         part = np.sqrt(self.scale[k]) * part
-        return np.column_stack([part, np.full(len(part), self.bias)]) if self.bias else part
+        bias = np.full(len(part), self.bias if self.scale[k] > 0 else 0.0)
+        return np.column_stack([part, bias]) if self.bias else part
 
 
 def have_features(bound: Sequence[BoundKernel], X: Any) -> bool:

@@ -56,6 +56,15 @@ class LearnedKernel:
         parts = [coef @ self.cross(X[i : i + step]).T for i in range(0, X.shape[0], step)]
         return np.concatenate(parts, axis=1)
 
+    def predict_components(self, X: Any, coef: np.ndarray) -> np.ndarray:
+        """Return the same where each active kernel has coefficients of its own, (n_active, n_tasks, n_kept)."""
+        out = np.zeros((coef.shape[1], X.shape[0]))
+        step = max(1, _BLOCK_ENTRIES // max(1, self.X.shape[0]))
+        for low in range(0, X.shape[0], step):
+            for k, block in self._blocks(X[low : low + step], self.X):
+                out[:, low : low + step] += self.coefficients[k] * (coef[k] @ block.T)
+        return out
+
     def diagonal(self, X: Any) -> np.ndarray:
         """Return k(x_i, x_i)."""
         return np.array([self.pairwise(X[i : i + 1], X[i : i + 1])[0, 0] for i in range(X.shape[0])])

@@ -5,6 +5,7 @@ That is the order in which stochastic learning reads them: a step looks at one s
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,22 +14,24 @@ from numba import njit
 from manykernels.compute.memory import human_bytes
 from manykernels.compute.packed import row_offset, triangle_size
 from manykernels.compute.threads import parallel
-from manykernels.kernels.bound import BoundBank
+from manykernels.kernels.bound import PRECISIONS, BoundBank
 from manykernels.kernels.groups import make_groups
 
 _BLOCK_ENTRIES = 1 << 22  # kernel values that a thread computes before it turns them around
 
 
 class PairValues:
-    """The kernels of a bank on pairs of its samples, in float32.
+    """The kernels of a bank on pairs of its samples, in the bank's precision.
 
     Parameters
     ----------
     bank : BoundBank
     bias : float
-        Every kernel is augmented by the square of this constant; 0 is none.
+        Every kernel that is not zero is augmented by the square of this constant; 0 is none.
     memory_budget : int
         Bytes for kernel values.
+    hold : bool
+        Whether all pairs are held in memory if they fit.
 
     Attributes
     ----------
@@ -36,13 +39,15 @@ class PairValues:
         Whether all pairs fit into the budget; otherwise they are computed in blocks of rows, again and again.
     """
 
-    def __init__(self, bank: BoundBank, bias: float, memory_budget: int) -> None:
-        self.bank, self.bias = bank, bias
+    def __init__(self, bank: BoundBank, bias: float, memory_budget: int, hold: bool = True) -> None:
+        self.bank, self.dtype = bank, PRECISIONS[bank.precision]
+        self._bias = np.where(bank.scale > 0, bias**2, 0.0)
         self.n_samples, self.n_kernels = bank.n_samples, bank.n_kernels
         self._groups = make_groups(bank.bound)
         self._views = [group.view(bank.X) for group in self._groups]
-        row = 4 * self.n_samples * self.n_kernels
-        self.is_held = 4 * triangle_size(self.n_samples) * self.n_kernels <= memory_budget
+        size = np.dtype(self.dtype).itemsize * self.n_kernels
+        row = size * self.n_samples
+        self.is_held = hold and size * triangle_size(self.n_samples) <= memory_budget
         self.block_size = max(1, min(self.n_samples, memory_budget // row))
         if not self.is_held and row > memory_budget:
             raise MemoryError(
@@ -50,10 +55,11 @@ class PairValues:
                 f"{self.n_kernels} kernels on {self.n_samples} samples needs {human_bytes(row)}."
             )
 
+    @cached_property
     def triangle(self) -> np.ndarray:
-        """Return the values of all pairs i <= j, row after row, shape (n (n + 1) / 2, n_kernels)."""
+        """The values of all pairs i <= j, row after row, shape (n (n + 1) / 2, n_kernels)."""
         n = self.n_samples
-        out = np.empty((triangle_size(n), self.n_kernels), np.float32)
+        out: np.ndarray = np.empty((triangle_size(n), self.n_kernels), self.dtype)
 
         def fill(block: tuple[int, int]) -> None:
             start, stop = block
@@ -65,7 +71,7 @@ class PairValues:
 
     def rows(self, samples: np.ndarray) -> np.ndarray:
         """Return the values of the given samples with all, shape (len(samples) * n_samples, n_kernels)."""
-        out = np.empty((samples.size * self.n_samples, self.n_kernels), np.float32)
+        out = np.empty((samples.size * self.n_samples, self.n_kernels), self.dtype)
 
         def fill(block: tuple[int, int]) -> None:
             start, stop = block
@@ -80,19 +86,19 @@ class PairValues:
 
     def _values(self, samples: np.ndarray, first: int) -> np.ndarray:
         """Return the kernels of the samples with all from ``first`` on, shape (n_kernels, len(samples), n - first)."""
-        out = np.empty((self.n_kernels, samples.size, self.n_samples - first), np.float32)
+        out = np.empty((self.n_kernels, samples.size, self.n_samples - first), self.dtype)
         columns = np.arange(first, self.n_samples)
         for group, view in zip(self._groups, self._views, strict=True):
-            for g, block in group.blocks(view[samples], view[first:], range(len(group.kernels)), np.float32):
+            for g, block in group.blocks(view[samples], view[first:], range(len(group.kernels)), self.dtype):
                 k = int(group.indices[g])
                 out[k] = self.bank.normalization.apply_rows(k, block, samples, columns)
-        if self.bias:
-            out += np.float32(self.bias**2)
+        if np.any(self._bias):
+            out += self._bias[:, None, None].astype(self.dtype)
         return out
 
     def diagonals(self) -> np.ndarray:
         """Return the values of each sample with itself, shape (n_samples, n_kernels)."""
-        return self.bank.diagonal().T + self.bias**2
+        return self.bank.diagonal().T + self._bias
 
 
 @njit(cache=True, nogil=True)

@@ -77,6 +77,11 @@ def make_rule(
     return Rule(float(alpha), float(lam), p / (p - 1.0), kind, float(epsilon), exact)
 
 
+def norm_of(rule: Rule) -> ElasticNorm:
+    """Return the regularizer as the library states it, divided by lambda."""
+    return ElasticNorm(rule.alpha / rule.lam, rule.power / (rule.power - 1.0))
+
+
 @dataclass(frozen=True)
 class Start:
     """Where a walk goes on, also one with other C, alpha or kind of steps.
@@ -177,8 +182,8 @@ class Theta(ABC):
 
     @property
     def norm(self) -> ElasticNorm:
-        """The regularizer as the library states it, divided by lambda."""
-        return ElasticNorm(self.rule.alpha / self.rule.lam, self.rule.power / (self.rule.power - 1.0))
+        """The regularizer as the library states it."""
+        return norm_of(self.rule)
 
     def begin(self, start: Start | None) -> None:
         """Go on from another walk."""
@@ -286,7 +291,7 @@ class SampleTheta(Theta):
         super().__init__(loss, y, C, rule, m, average)
         shape = (n, self.n_outputs, m)
         self.pairs, self.own = pairs, np.ascontiguousarray(pairs.diagonals())
-        self._values = pairs.triangle() if pairs.is_held else None
+        self._values = pairs.triangle if pairs.is_held else None
         self.s = Scores(
             scores=np.zeros(shape),
             seen=np.zeros(n, np.int64),

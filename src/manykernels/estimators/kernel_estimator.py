@@ -1,0 +1,150 @@
+"""What every estimator that learns from kernels shares: its kernels, checks of the data, prediction, files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from manykernels.core.results import Step
+from manykernels.estimators.predictor import Predictor
+from manykernels.kernels import KernelBank, standard_bank
+from manykernels.kernels.missing import check_views
+from manykernels.kernels.texts import run_lengths
+
+
+class KernelEstimator(BaseEstimator):
+    """Base class; it has the parameters ``kernels`` and ``missing``, and once fitted ``_predictors``."""
+
+    _predictors: list[Predictor]
+
+    def _bank(self, X: Any) -> KernelBank:
+        if isinstance(self.kernels, KernelBank):
+            return self.kernels
+        if isinstance(self.kernels, str):
+            check_choice("kernels", self.kernels, ("standard",))
+            return standard_bank(X)
+        return KernelBank(self.kernels)
+
+    @staticmethod
+    def _table(given: Any, X: Any) -> Any:
+        """Return what kernels look up their columns in: the DataFrame that was given, else the checked array."""
+        return given if hasattr(given, "columns") else X
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Leave the estimator as it was when the fit inside the block does not come to its end."""
+        before = vars(self).copy()
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    # -- use ------------------------------------------------------------------------------------------------
+
+    def _decisions(self, X: Any) -> np.ndarray:
+        """Return the predictions of all tasks, shape (n, n_tasks)."""
+        check_is_fitted(self)
+        if getattr(X, "ndim", 2) == 3:
+            stack = self._check_stack(X)
+            return np.hstack([predictor.decision_from_stack(stack) for predictor in self._predictors])
+        X = self._checked(X)
+        return np.hstack([predictor.decision(X) for predictor in self._predictors])
+
+    def _checked(self, X: Any) -> Any:
+        """Return new data as an array, with NaN only in rows that lack all columns of a view, if that is allowed."""
+        X = validate_data(self, X, reset=False, **self._data_rules())
+        if self.missing == "ignore":
+            for predictor in self._predictors:
+                check_views(X, [(entry.name, entry.positions) for entry in predictor.kernel.bound])
+        return X
+
+    def _data_rules(self) -> dict[str, Any]:
+        """Return what scikit-learn's check of the data is told."""
+        return {
+            "accept_sparse": "csr",
+            "dtype": np.float64,
+            "ensure_all_finite": "allow-nan" if self.missing == "ignore" else True,
+        }
+
+    def _check_stack(self, stack: Any) -> np.ndarray:
+        stack = check_array(stack, allow_nd=True, dtype=np.float64)
+        expected = (len(self.kernel_names_), self._predictors[0].n_train)
+        if (stack.shape[0], stack.shape[2]) != expected:
+            raise ValueError(
+                f"X is a stack of shape {stack.shape}, but must have shape "
+                f"({expected[0]} kernels, test samples, {expected[1]} training samples)."
+            )
+        return stack
+
+    def kernel(self, X: Any, Z: Any = None) -> np.ndarray:
+        """Return the learned kernel between the rows of X and those of Z.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame of shape (n_samples_X, n_features)
+        Z : the same, of shape (n_samples_Z, n_features), default X
+
+        Returns
+        -------
+        ndarray of shape (n_samples_X, n_samples_Z)
+            For one weight vector; of shape (n_classes, n_samples_X, n_samples_Z)
+            when each class learned its own.
+        """
+        check_is_fitted(self)
+        X = self._checked(X)
+        Z = X if Z is None else self._checked(Z)
+        kernels = [predictor.kernel.pairwise(X, Z) for predictor in self._predictors]
+        return kernels[0] if len(kernels) == 1 else np.array(kernels)
+
+    def save(self, path: Any, extra: dict | None = None) -> None:
+        """Write the fitted model to a file: a zip of JSON and .npy arrays that runs no code when opened.
+
+        Parameters
+        ----------
+        path : str or path
+        extra : dict, optional
+            JSON-able data to keep beside the model; ``load(path).extra_`` has it.
+        """
+        from manykernels.estimators.persistence import save  # noqa: PLC0415 - it knows the estimators
+
+        save(self, path, extra)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.missing == "ignore"
+        return tags
+
+
+def sums_by_group(groups: Sequence[str], weights: np.ndarray) -> tuple[list[str], np.ndarray]:
+    """Return the names of the groups, in order of first appearance, and their weights, (n_problems, n_groups)."""
+    places: dict[str, int] = {}
+    runs = run_lengths(groups)
+    owner = np.repeat([places.setdefault(name, len(places)) for name, _ in runs], [count for _, count in runs])
+    return list(places), np.array([np.bincount(owner, own, minlength=len(places)) for own in weights])
+
+
+def print_step(step: Step) -> None:
+    print(
+        f"iteration {step.iteration:4d}  {step.seconds:8.2f} s  objective {step.objective:.8g}  "
+        f"gap {step.gap:.2e}  kernels {step.n_active}"
+    )
+
+
+def check_number(name: str, value: Any, low: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not low < value < np.inf:
+        bound = "above 0" if low == 0 else "of at least 0"
+        raise ValueError(f"{name} must be a finite number {bound}, got {value!r}.")
+
+
+def check_choice(name: str, value: Any, choices: tuple) -> None:
+    if value not in choices:
+        shown = ", ".join(repr(choice) for choice in choices)
+        raise ValueError(f"{name} must be {'one of ' if len(choices) > 1 else ''}{shown}, got {value!r}.")

@@ -1,0 +1,183 @@
+"""UFO-MKL on a stream: samples come once, in batches, and are gone.
+
+With finite feature maps the state is a vector of fixed length. Without, it is the samples at which a step was taken,
+and grows with the stream. A stream has no last sample to count by, so lambda is fixed when it begins.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from copy import copy
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from manykernels.core.results import Certificate
+from manykernels.kernels.bound import BoundBank
+from manykernels.kernels.features import FeatureMaps
+from manykernels.kernels.pairs import PairValues, sampled
+from manykernels.losses import JointLoss
+from manykernels.outer import ufo_steps as steps
+from manykernels.outer.ufo import FeatureTheta, SampleTheta, Theta
+from manykernels.outer.ufo_steps import Rule, Vector, Walk
+
+
+class Stream(ABC):
+    """What has been learned so far.
+
+    Attributes
+    ----------
+    loss : JointLoss
+    rule : Rule
+        With gradient steps.
+    walk : Walk
+    certificate : Certificate
+        The mean objective along the way, and a bound below that of any predictor; see
+        :meth:`Theta.stream_certificate`.
+    """
+
+    def __init__(self, loss: JointLoss, rule: Rule, walk: Walk) -> None:
+        self.loss, self.rule, self.walk = loss, rule, walk
+        self.certificate = Certificate(np.inf, -np.inf)
+
+    @abstractmethod
+    def learn(self, X: Any, y: Any, weight: np.ndarray) -> None:
+        """Take a step at each sample, in order; y as the loss takes it, weight (n,) multiplies the losses."""
+
+    def copied(self) -> Stream:
+        """Return a stream that goes on by itself."""
+        other = copy(self)
+        other.walk = Walk(*(part.copy() for part in self.walk))
+        return other
+
+    def norms(self) -> np.ndarray:
+        """Return the ||f_k||."""
+        return self.coef() * np.sqrt(np.maximum(self.walk.squared, 0.0))
+
+    def coef(self) -> np.ndarray:
+        """Return coef_k with f_k = coef_k theta_k."""
+        steps.refresh(self.rule, self.walk)
+        self.walk.clock[steps.MADE_FOR] = 0.0
+        return self.walk.coef.copy()
+
+
+class FeatureStream(Stream):
+    """A stream in constant memory, for kernels with finite feature maps.
+
+    Parameters
+    ----------
+    maps : FeatureMaps
+    X : array or CSR matrix of shape (n, n_features)
+        Samples of the kind to come.
+    loss : JointLoss
+    rule : Rule
+        With gradient steps.
+    average : bool
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.kernels import KernelBank, Linear, RandomFourier
+    >>> from manykernels.kernels.features import FeatureMaps
+    >>> from manykernels.losses import Hinge, OneVsRest
+    >>> from manykernels.outer.ufo import make_rule
+    >>> from manykernels.outer.ufo_stream import FeatureStream
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(2000, 2))
+    >>> y = np.sign(X[:, :1] * X[:, 1:])
+    >>> bank = KernelBank([Linear(), RandomFourier(1.0)]).bind(X[:100])
+    >>> loss = OneVsRest(Hinge(), 1)
+    >>> maps = FeatureMaps(bank.bound, bank.scale, cosine=False, bias=1.0)
+    >>> stream = FeatureStream(maps, X[:1], loss, make_rule(loss, 0.01, 100.0, 2))
+    >>> for low in range(0, 2000, 100):
+    ...     stream.learn(X[low : low + 100], y[low : low + 100], np.ones(100))
+    >>> bool(stream.certificate.dual < stream.certificate.primal)
+    True
+    """
+
+    def __init__(self, maps: FeatureMaps, X: Any, loss: JointLoss, rule: Rule, average: bool = False) -> None:
+        self.theta = FeatureTheta(maps, X[:1], loss, None, np.ones(1), rule, average, remember=False)
+        super().__init__(loss, rule, self.theta.walk)
+
+    def learn(self, X: Any, y: Any, weight: np.ndarray) -> None:
+        self.theta.renew(X, y, weight)
+        self.theta.advance(np.arange(weight.size))
+        self.theta.settle()
+        self.certificate = self.theta.stream_certificate()
+
+    def copied(self) -> FeatureStream:
+        other = copy(self)
+        other.theta = copy(self.theta)
+        other.theta.v = Vector(*(part.copy() for part in self.theta.v))
+        other.walk = other.theta.walk = Walk(*(part.copy() for part in self.walk))
+        return other
+
+    def vectors(self) -> np.ndarray:
+        """Return the f_k side by side, (n_outputs, n_features), of the last step or averaged."""
+        if self.theta.average:
+            return self.theta.averaged()[0]
+        return self.theta.v.theta * np.repeat(self.coef(), np.diff(self.theta.v.first))
+
+    def norms(self) -> np.ndarray:
+        if self.theta.average:
+            return self.theta.averaged()[2]
+        return super().norms()
+
+
+class SampleStream(Stream):
+    """A stream for any kernels: the samples at which a step was taken are kept, X and beta (n_kept, n_outputs).
+
+    Parameters
+    ----------
+    bank : BoundBank
+        The kernels, with the scales that they keep.
+    loss : JointLoss
+    rule : Rule
+        With gradient steps.
+    bias : float
+        As for :class:`PairValues`.
+    memory_budget : int
+        Bytes for kernel values.
+    """
+
+    def __init__(self, bank: BoundBank, loss: JointLoss, rule: Rule, bias: float, memory_budget: int) -> None:
+        m = bank.n_kernels
+        super().__init__(loss, rule, Walk(np.zeros(m), np.zeros(m), np.zeros(2), np.zeros(4), np.zeros(0)))
+        self.bank, self.bias, self.memory_budget = bank, bias, memory_budget
+        self.X, self.beta = bank.X[:0], np.zeros((0, loss.n_outputs))
+
+    def learn(self, X: Any, y: Any, weight: np.ndarray) -> None:
+        rows = sp.vstack([self.X, X]).tocsr() if sp.issparse(X) else np.vstack([self.X, X])
+        n, n_old = rows.shape[0], self.X.shape[0]
+        pairs = PairValues(sampled(self.bank, rows), self.bias, self.memory_budget, hold=False)
+        theta = SampleTheta(pairs, self.loss, _padded(y, n_old), np.ones(n), self.rule)
+        theta.walk, theta.gain = self.walk, np.concatenate([np.ones(n_old), weight])
+        theta.beta[:n_old] = self.beta
+        theta.hear(theta.beta)
+        theta.advance(np.arange(n_old, n))
+        kept = np.flatnonzero(np.any(theta.beta != 0, axis=1))
+        self.X, self.beta = rows[kept], theta.beta[kept]
+        self.certificate = theta.stream_certificate()
+
+
+def _padded(y: Any, n_old: int) -> Any:
+    """Return the targets behind places for samples whose targets are not needed any more."""
+    if isinstance(y, np.ndarray):
+        return np.concatenate([np.zeros((n_old, *y.shape[1:]), y.dtype), y])
+    return [None] * n_old + list(y)
+
+
+def follow_on(stream: Stream, theta: Theta, certificate: Certificate, epochs: int) -> float:
+    """Let a stream go on after a batch, which counts as the steps that it took; return the factor of theta.
+
+    The batch's objective and dual value are what the stream's certificate begins with.
+    """
+    t, lam = float(epochs * theta.n_samples), 1.0 / theta.C.sum()
+    factor = t * lam if theta.rule.exact else t / theta.n_steps
+    stream.walk.squared[:] = factor**2 * theta.walk.squared
+    stream.walk.clock[:] = t, 0.0
+    slopes = np.sqrt(np.maximum(stream.walk.squared, 0.0)) / (t * lam)
+    offset = certificate.dual + theta.norm.conjugate(slopes)
+    stream.walk.totals[:] = t * lam * np.array([certificate.primal, offset, 0.0, 0.0])
+    return factor
