@@ -19,6 +19,7 @@ from manykernels.estimators import (
     UFOMKLRegressor,
     load,
     mkl_path,
+    ufo_path,
 )
 
 __version__ = "0.1.0"
@@ -31,4 +32,5 @@ __all__ = [
     "UFOMKLRegressor",
     "load",
     "mkl_path",
+    "ufo_path",
 ]

@@ -1,5 +1,6 @@
 """scikit-learn estimators."""
 
+from manykernels.estimators.alpha_path import ufo_path
 from manykernels.estimators.classifier import MKLClassifier
 from manykernels.estimators.cv import MKLClassifierCV, MKLRegressorCV
 from manykernels.estimators.path import mkl_path
@@ -16,4 +17,5 @@ __all__ = [
     "UFOMKLRegressor",
     "load",
     "mkl_path",
+    "ufo_path",
 ]

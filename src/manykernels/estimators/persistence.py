@@ -14,7 +14,7 @@ import io
 import json
 import math
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -25,23 +25,44 @@ from sklearn.utils.validation import check_is_fitted
 
 from manykernels.compute.pairwise import dense
 from manykernels.core.results import Step
-from manykernels.estimators.base import BaseMKL
 from manykernels.estimators.classifier import MKLClassifier
-from manykernels.estimators.kernel_estimator import sums_by_group
+from manykernels.estimators.kernel_estimator import KernelEstimator, sums_by_group
 from manykernels.estimators.predictor import Predictor
 from manykernels.estimators.regressor import MKLRegressor
-from manykernels.kernels import Dirichlet, Gaussian, Kernel, Linear, Polynomial, Precomputed
+from manykernels.estimators.ufo import UFOMKLClassifier, UFOMKLRegressor
+from manykernels.kernels import Dirichlet, Gaussian, Kernel, Linear, Nystroem, Polynomial, Precomputed, RandomFourier
 from manykernels.kernels.groups import BoundKernel
 from manykernels.kernels.learned import LearnedKernel
 from manykernels.kernels.parametric import ParametricKernel
 from manykernels.kernels.precomputed import PrecomputedColumns
 from manykernels.kernels.product import ScaledGaussian
-from manykernels.norms import LpNorm, LpPenalty, MixedNorm, Penalty
+from manykernels.losses import JointLoss
+from manykernels.norms import ElasticNorm, LpNorm, LpPenalty, MixedNorm, Penalty
 
 FORMAT, VERSION = "manykernels-model", 1
-_ESTIMATORS: dict[str, type[BaseMKL]] = {"MKLClassifier": MKLClassifier, "MKLRegressor": MKLRegressor}
-_KERNELS: tuple[type[Kernel], ...] = (Linear, Polynomial, Gaussian, Dirichlet, Precomputed, ScaledGaussian)
-_ARRAYS = ("weights_", "group_weights_", "active_", "dual_coef_", "support_", "intercept_", "feature_importances_")
+_ESTIMATORS: dict[str, type[KernelEstimator]] = {
+    kind.__name__: kind for kind in (MKLClassifier, MKLRegressor, UFOMKLClassifier, UFOMKLRegressor)
+}
+_KERNELS: tuple[type[Kernel], ...] = (
+    Linear,
+    Polynomial,
+    Gaussian,
+    Dirichlet,
+    Precomputed,
+    RandomFourier,
+    Nystroem,
+    ScaledGaussian,
+)
+_ARRAYS = (
+    "weights_",
+    "group_weights_",
+    "kernel_norms_",
+    "active_",
+    "dual_coef_",
+    "support_",
+    "intercept_",
+    "feature_importances_",
+)
 _VALUES = (
     "kernel_names_",
     "kernel_groups_",
@@ -53,8 +74,10 @@ _VALUES = (
     "n_iter_",
     "n_inner_solves_",
     "n_features_in_",
+    "n_seen_",
     "temperature_scale_",
 )
+_NORMS: dict[str, Callable[..., Any]] = {kind.__name__: kind for kind in (LpNorm, MixedNorm, LpPenalty, ElasticNorm)}
 _TEXTS = ("classes_", "feature_names_in_")
 
 
@@ -72,7 +95,7 @@ class _Archive:
         return name
 
 
-def save(estimator: BaseMKL, path: Any, extra: dict | None = None) -> None:
+def save(estimator: KernelEstimator, path: Any, extra: dict | None = None) -> None:
     """Write a fitted estimator to ``path``; see :meth:`MKLClassifier.save`."""
     check_is_fitted(estimator)
     archive = _Archive()
@@ -88,7 +111,8 @@ def save(estimator: BaseMKL, path: Any, extra: dict | None = None) -> None:
         "extra": extra or {},
     }
     for name in _ARRAYS:
-        archive.put(name, getattr(estimator, name))
+        if hasattr(estimator, name):
+            archive.put(name, getattr(estimator, name))
     manifest["sha256"] = {name: hashlib.sha256(data).hexdigest() for name, data in archive.contents.items()}
     text = json.dumps(manifest, indent=1)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
@@ -108,7 +132,7 @@ def load(path: Any, kernels: Iterable[type[Kernel]] = ()) -> Any:
 
     Returns
     -------
-    MKLClassifier or MKLRegressor
+    MKLClassifier, MKLRegressor, UFOMKLClassifier or UFOMKLRegressor
         Fitted. Its ``kernels`` parameter holds the active kernels, unless it was "standard".
 
     Examples
@@ -167,7 +191,7 @@ def _read(path: Path) -> tuple[dict, dict[str, np.ndarray]]:
     return manifest, arrays
 
 
-def _decode(manifest: dict, arrays: dict[str, np.ndarray], known: dict[str, type[Kernel]]) -> BaseMKL:
+def _decode(manifest: dict, arrays: dict[str, np.ndarray], known: dict[str, type[Kernel]]) -> KernelEstimator:
     if manifest["estimator"] not in _ESTIMATORS:
         raise _BadModelError(f"holds a model of the unknown kind {manifest['estimator']!r}.")
     estimator = _ESTIMATORS[manifest["estimator"]]()
@@ -178,11 +202,12 @@ def _decode(manifest: dict, arrays: dict[str, np.ndarray], known: dict[str, type
     if parameters["kernels"] is None:
         kept = _kernels_of(predictors)
         parameters["kernels"] = list(kept.values())
-        parameters["norm"] = _norm_of(parameters["norm"], list(kept), arrays["weights_"].shape[-1])
+        if "norm" in parameters:
+            parameters["norm"] = _norm_of(parameters["norm"], list(kept), arrays["weights_"].shape[-1])
     estimator.set_params(**parameters)
     if "group_weights_" not in arrays:
         _add_group_sums(manifest["values"], arrays)
-    for name in _ARRAYS:
+    for name in arrays.keys() & set(_ARRAYS):
         setattr(estimator, name, arrays[name])
     for name, value in manifest["values"].items():
         if name not in _VALUES:
@@ -242,6 +267,8 @@ def _encode_parameter(name: str, value: Any) -> Any:
         name == "random_state" and not isinstance(_plain(value), int)
     ):
         return None  # the active kernels stand with the predictors; a generator's state is of no use to a fitted model
+    if isinstance(value, JointLoss):
+        raise ValueError("A model with a loss of your own cannot be saved: files hold no code.")
     if name == "class_weight" and isinstance(value, dict):
         return {"class_weight": [[_plain(k), _plain(v)] for k, v in value.items()]}
     return _encode_norm(value)
@@ -254,6 +281,8 @@ def _encode_norm(value: Any) -> Any:
         return {"MixedNorm": [_encode_norm(value.q), _numbered(value.groups)]}
     if isinstance(value, LpPenalty):
         return {"LpPenalty": [value.p, value.strength]}
+    if isinstance(value, ElasticNorm):
+        return {"ElasticNorm": [value.strength, value.p]}
     if isinstance(value, (Penalty, ParametricKernel)):
         return repr(value)  # predictions do not need it
     value = _plain(value)
@@ -271,13 +300,10 @@ def _numbered(groups: list | None) -> list[int] | None:
 def _decode_parameter(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
-    if "LpNorm" in value:
-        return LpNorm(_decode_parameter(value["LpNorm"]))
-    if "MixedNorm" in value:
-        q, groups = value["MixedNorm"]
-        return MixedNorm(_decode_parameter(q), groups)
-    if "LpPenalty" in value:
-        return LpPenalty(*value["LpPenalty"])
+    for name, kind in _NORMS.items():
+        if name in value:
+            own = value[name] if isinstance(value[name], list) else [value[name]]
+            return kind(*(_decode_parameter(part) for part in own))
     if "class_weight" in value:
         return {k: v for k, v in value["class_weight"]}
     return float(value["float"])
@@ -342,8 +368,7 @@ def _encode_kernel(archive: _Archive, name: str, entry: BoundKernel, X: Any) -> 
         archive.put(f"{name}_diagonal", kernel.whole_diagonal())
         parameters = {}
     else:
-        own = kernel.parameters().items()
-        parameters = {k: _plain(v) for k, v in own if k not in ("columns", "group", "label")}
+        parameters = _encode_own(archive, name, kernel)
     try:
         json.dumps(parameters)
     except TypeError:
@@ -361,17 +386,41 @@ def _encode_kernel(archive: _Archive, name: str, entry: BoundKernel, X: Any) -> 
     }
 
 
-def _decode_kernel(entry: dict, arrays: dict[str, np.ndarray], known: dict[str, type[Kernel]]) -> BoundKernel:
-    if entry["class"] not in known:
+def _encode_own(archive: _Archive, name: str, kernel: Kernel) -> dict:
+    """Return a kernel's own parameters; arrays go to the archive, and a kernel may be made of another."""
+    coded: dict[str, Any] = {}
+    for key, value in kernel.parameters().items():
+        if isinstance(value, np.ndarray):
+            coded[key] = {"array": archive.put(f"{name}_{key}", value)}
+        elif isinstance(value, Kernel):
+            coded[key] = {"class": type(value).__name__, "parameters": _encode_own(archive, f"{name}_{key}", value)}
+        elif key not in ("columns", "group", "label"):
+            coded[key] = _plain(value)
+    return coded
+
+
+def _make_kernel(kind: str, coded: dict, arrays: dict[str, np.ndarray], known: dict[str, type[Kernel]]) -> Kernel:
+    if kind not in known:
         raise _BadModelError(
-            f"uses the kernel class {entry['class']}, which is not part of manykernels: pass it as "
-            f"load(path, kernels=[{entry['class']}])."
+            f"uses the kernel class {kind}, which is not part of manykernels: pass it as load(path, kernels=[{kind}])."
         )
+    own: dict[str, Any] = {}
+    for key, value in coded.items():
+        if isinstance(value, dict) and "array" in value:
+            own[key] = arrays[value["array"]]
+        elif isinstance(value, dict) and "class" in value:
+            own[key] = _make_kernel(value["class"], value["parameters"], arrays, known)
+        else:
+            own[key] = value
+    return known[kind](**own)
+
+
+def _decode_kernel(entry: dict, arrays: dict[str, np.ndarray], known: dict[str, type[Kernel]]) -> BoundKernel:
     name = entry["array"]
     if name is not None:
         kernel: Kernel = PrecomputedColumns(arrays[name], arrays[f"{name}_numbers"], arrays[f"{name}_diagonal"])
     else:
-        kernel = known[entry["class"]](**entry["parameters"])
+        kernel = _make_kernel(entry["class"], entry["parameters"], arrays, known)
     kernel.columns, kernel.group, kernel.label = entry["positions"], entry["group"], entry["label"]
     return BoundKernel(kernel, np.array(entry["positions"], dtype=np.int64), entry["name"], entry["group"])
 
@@ -395,6 +444,14 @@ def _decode_predictor(entry: dict, arrays: dict[str, np.ndarray], known: dict[st
         totals=arrays.get(f"{prefix}totals"),
         share=arrays.get(f"{prefix}share"),
     )
-    if kernel.coefficients.shape != (len(kernel.bound),) or array("coef").shape[1] != X.shape[0]:
+    if kernel.coefficients.shape != (len(kernel.bound),) or array("coef").shape[-1] != X.shape[0]:
         raise _BadModelError("is damaged: its parts do not fit together.")
-    return Predictor(kernel, array("coef"), array("intercept"), array("active"), array("rows"), int(entry["n_train"]))
+    return Predictor(
+        kernel,
+        array("coef"),
+        array("intercept"),
+        array("active"),
+        array("rows"),
+        int(entry["n_train"]),
+        arrays.get(f"{prefix}vectors"),
+    )

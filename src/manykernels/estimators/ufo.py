@@ -59,6 +59,24 @@ REGRESSION_LOSSES = ("squared", "epsilon_insensitive")
 _HEADROOM = 0.15
 
 
+@dataclass(frozen=True)
+class Task:
+    """What there is to learn: distinct samples, with targets as the loss takes them and weights C of their losses."""
+
+    table: Any
+    X: Any
+    samples: Samples
+    loss: JointLoss
+    y: Any
+    C: np.ndarray
+
+    def mark(self) -> tuple:
+        """Return what tells one training set from another."""
+        values = self.X.data if sp.issparse(self.X) else np.ascontiguousarray(self.X)
+        target = np.ascontiguousarray(self.y) if isinstance(self.y, np.ndarray) else repr(self.y).encode()
+        return self.X.shape, self.samples.rows.size, zlib.crc32(values), zlib.crc32(target)
+
+
 @dataclass
 class Bench:
     """What one fit leaves for the next on the same data: bound kernels, their values, and where to start."""
@@ -91,25 +109,44 @@ class BaseUFO(KernelEstimator):
 
     # -- fit ------------------------------------------------------------------------------------------------
 
-    def _learn(
-        self, table: Any, X: Any, samples: Samples, loss: JointLoss, y: Any, C: np.ndarray, bench: Bench | None
-    ) -> None:
-        """Learn from distinct samples, with targets y and weights C of their losses, and set the attributes."""
-        mark = _mark(X, samples, y)
-        bench = self._warm_bench(mark) if bench is None else bench
-        if bench.bank is None:
-            bench.bank = self._bound(table, X[samples.rows], samples.weight)
-        theta = self._theta(bench, loss, y, C)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Learn the kernel weights and the predictor.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
+        y : array of shape (n_samples,), or whatever a loss of your own takes, one for each sample
+        sample_weight : array of shape (n_samples,), optional
+            Multiplies C; a weight of 2 counts like two copies of a sample.
+
+        Returns
+        -------
+        self
+        """
+        with self._all_or_nothing():
+            self._check_parameters()
+            task = self._prepare(X, y, sample_weight)
+            self._learn(task, self._warm_bench(task))
+        return self
+
+    def _prepare(self, given: Any, y: Any, sample_weight: Any) -> Task:
+        raise NotImplementedError
+
+    def _learn(self, task: Task, bench: Bench) -> None:
+        """Walk, and set the attributes."""
+        samples, theta = task.samples, self._theta(task, bench)
+        assert bench.bank is not None
         random = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         with listen(print_step) if self.verbose else nullcontext():
             result = ufo(theta, epochs=self.epochs, sampling=self.sampling, tol=self.tol, random_state=random)
         bench.start = theta.state()
-        self._last = mark, bench.start
+        self._last = task.mark(), bench.start
         self._stream = self._following(bench.bank, theta, result)
         self.n_iter_, self.trace_, self.n_seen_ = len(result.trace), result.trace, samples.owner.size
         weights = theta.norm.weights(result.norms) if self.average else result.coef
         total = self._set_kernels(bench.bank, weights, result.norms, result.certificate)
         self._predictors = [self._predictor(bench.bank, theta, result, samples, total)]
+        self.intercept_ = self._predictors[0].intercept
         if self.tol > 0 and self.gap_ > self.tol and not result.interrupted:
             warn(
                 f"{type(self).__name__} stopped after {self.n_iter_} epochs at the relative duality gap "
@@ -117,11 +154,11 @@ class BaseUFO(KernelEstimator):
                 ConvergenceWarning,
             )
 
-    def _warm_bench(self, mark: tuple) -> Bench:
+    def _warm_bench(self, task: Task) -> Bench:
         """Return a new bench; with a warm start, one that goes on where the last fit on the same data ended."""
         if not (self.warm_start and hasattr(self, "_last")):
             return Bench()
-        if mark != self._last[0]:
+        if task.mark() != self._last[0]:
             raise ValueError("warm_start=True goes on with the same samples; for new ones there is partial_fit.")
         return Bench(start=self._last[1])
 
@@ -131,9 +168,10 @@ class BaseUFO(KernelEstimator):
         assert isinstance(bound, BoundBank)
         return bound
 
-    def _theta(self, bench: Bench, loss: JointLoss, y: Any, C: np.ndarray) -> Theta:
-        bank = bench.bank
-        assert bank is not None
+    def _theta(self, task: Task, bench: Bench) -> Theta:
+        if bench.bank is None:
+            bench.bank = self._bound(task.table, task.X[task.samples.rows], task.samples.weight)
+        bank, loss, y, C = bench.bank, task.loss, task.y, task.C
         named = isinstance(loss, (OneVsRest, MulticlassHinge))
         if self.step == "exact" and not named:
             raise ValueError("step='exact' needs a loss with a name, not one of your own.")
@@ -217,6 +255,7 @@ class BaseUFO(KernelEstimator):
         weights = norm_of(stream.rule).weights(norms) if self.average else stream.coef()
         total = self._set_kernels(self._light_bank, weights, norms, certificate)
         self._predictors = [self._stream_predictor(stream, total)]
+        self.intercept_ = self._predictors[0].intercept
         self.n_seen_ += weight.size
         seconds = time.perf_counter() - started + (self.trace_[-1].seconds if self.trace_ else 0.0)
         step = Step(
@@ -291,13 +330,6 @@ class BaseUFO(KernelEstimator):
         """Leave out what only a warm start needs: it is as large as the training data."""
         state = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_last"}
-
-
-def _mark(X: Any, samples: Samples, y: Any) -> tuple:
-    """Return what tells one training set from another."""
-    values = X.data if sp.issparse(X) else np.ascontiguousarray(X)
-    target = np.ascontiguousarray(y) if isinstance(y, np.ndarray) else repr(list(y)).encode()
-    return X.shape, samples.rows.size, zlib.crc32(values), zlib.crc32(target)
 
 
 def _every_sample(weight: np.ndarray) -> Samples:
@@ -390,6 +422,7 @@ class UFOMKLClassifier(ClassifierMixin, BaseUFO):
         Seconds, objective, gap and active kernels after each epoch, or each call of ``partial_fit``.
     n_iter_ : int
         Its length.
+    intercept_ : ndarray of shape (n_outputs,)
     n_seen_ : int
         Samples of the fit, or of the stream so far.
     feature_importances_ : ndarray of shape (n_features,)
@@ -456,33 +489,13 @@ class UFOMKLClassifier(ClassifierMixin, BaseUFO):
 
     _offset = 0.0
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> UFOMKLClassifier:
-        """Learn the kernel weights and the predictor.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
-        y : array of shape (n_samples,), or whatever a loss of your own takes, one for each sample
-        sample_weight : array of shape (n_samples,), optional
-            Multiplies C; a weight of 2 counts like two copies of a sample.
-
-        Returns
-        -------
-        self
-        """
-        with self._all_or_nothing():
-            self._check_parameters()
-            self._fit(X, y, sample_weight)
-        return self
-
-    def _fit(self, given: Any, y: Any, sample_weight: Any, bench: Bench | None = None) -> None:
+    def _prepare(self, given: Any, y: Any, sample_weight: Any) -> Task:
         if isinstance(self.loss, JointLoss):
             X = self._checked_with(given, y, reset=True)
             weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
             samples = _every_sample(weight)
-            targets: Any = [y[i] for i in samples.rows]
-            self._learn(self._table(given, X), X, samples, self.loss, targets, self.C * samples.weight, bench)
-            return
+            labels = [y[i] for i in samples.rows]
+            return Task(self._table(given, X), X, samples, self.loss, labels, self.C * samples.weight)
         X, y = validate_data(self, given, y, **self._data_rules())
         check_classification_targets(y)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -492,7 +505,7 @@ class UFOMKLClassifier(ClassifierMixin, BaseUFO):
             raise ValueError(f"y must hold at least 2 classes, got 1 class: {shown(self.classes_[0])}.")
         C = self.C * samples.weight * class_weights(self.class_weight, self.classes_, codes, samples.weight)[codes]
         loss, targets = self._loss_and_targets(codes)
-        self._learn(self._table(given, X), X, samples, loss, targets, C, bench)
+        return Task(self._table(given, X), X, samples, loss, targets, C)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> UFOMKLClassifier:
         """Go on learning from new samples, each looked at once, in order.
@@ -636,7 +649,7 @@ class UFOMKLRegressor(RegressorMixin, BaseUFO):
     Attributes
     ----------
     weights_, kernel_norms_, kernel_names_, kernel_groups_, group_names_, group_weights_, active_, objective_,
-    dual_objective_, gap_, trace_, n_iter_, n_seen_, feature_importances_, n_features_in_, feature_names_in_
+    dual_objective_, gap_, trace_, n_iter_, intercept_, n_seen_, feature_importances_, n_features_in_, feature_names_in_
         As for :class:`UFOMKLClassifier`.
 
     Examples
@@ -694,41 +707,15 @@ class UFOMKLRegressor(RegressorMixin, BaseUFO):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> UFOMKLRegressor:
-        """Learn the kernel weights and the predictor.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
-        y : array of shape (n_samples,)
-        sample_weight : array of shape (n_samples,), optional
-            Multiplies C; a weight of 2 counts like two copies of a sample.
-
-        Returns
-        -------
-        self
-        """
-        with self._all_or_nothing():
-            self._check_parameters()
-            self._fit(X, y, sample_weight)
-        return self
-
-    def _fit(self, given: Any, y: Any, sample_weight: Any, bench: Bench | None = None) -> None:
+    def _prepare(self, given: Any, y: Any, sample_weight: Any) -> Task:
         X, y = validate_data(self, given, y, y_numeric=True, **self._data_rules())
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         samples = distinct_samples(X, y.astype(np.float64), weight)
         target = y[samples.rows].astype(np.float64)
         # The bias would pay for the mean of the target: it is taken off before.
         self._offset = float(np.average(target, weights=samples.weight)) if self.fit_intercept else 0.0
-        self._learn(
-            self._table(given, X),
-            X,
-            samples,
-            self._loss(),
-            (target - self._offset)[:, None],
-            self.C * samples.weight,
-            bench,
-        )
+        y = (target - self._offset)[:, None]
+        return Task(self._table(given, X), X, samples, self._loss(), y, self.C * samples.weight)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> UFOMKLRegressor:
         """Go on learning from new samples, each looked at once, in order; see :meth:`UFOMKLClassifier.partial_fit`.

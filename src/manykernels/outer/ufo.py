@@ -20,7 +20,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -92,7 +92,11 @@ class Start:
 
     steps: np.ndarray
     offsets: np.ndarray
-    epochs: float = 1.0
+    epochs: float
+
+    def shortened(self) -> Start:
+        """Return the same as if it came from a single epoch."""
+        return replace(self, epochs=1.0)
 
 
 @dataclass(frozen=True)

@@ -170,6 +170,7 @@ def count(walk, loss, offset, gain, g):
 # -- exact steps ----------------------------------------------------------------------------------------------------
 
 _TRIALS, _FLAT, _LEAST_SHARE = 10, 0.1, 1e-12
+_PAIRS, _EQUAL = 5, 1e-12
 
 
 @njit(cache=True, nogil=True)
@@ -266,24 +267,47 @@ def ascend_output(rule, walk, trial, y, C, beta, along, own):
 
 
 @njit(cache=True, nogil=True)
-def ascend(rule, walk, trial, y, C, beta, scores, own, z, g):
-    """Write the exact step at a sample to g: one output after the other, or one pair of classes."""
-    g[:] = 0.0
-    if rule.loss == MULTICLASS_HINGE:
-        # Moving along e_s - e_r raises the dual by z_r - z_s, where all but the own class count 1 more.
-        label, r, s, high, low = int(y[0]), -1, -1, -np.inf, np.inf
+def ascend_pairs(rule, walk, trial, label, C, beta, scores, own, z, g):
+    """Write the exact steps of the multiclass hinge loss at a sample to g: the worst pair of classes, a few times.
+
+    Moving along e_s - e_r raises the dual by z_r - z_s, where all but the own class count 1 more.
+    """
+    moved = False
+    for _ in range(_PAIRS):
+        r, s, high, low = -1, -1, -np.inf, np.inf
         for c in range(z.size):
             level = z[c] + (0.0 if c == label else 1.0)
             if level > high and (c != label or beta[c] > 0.0):
                 r, high = c, level
             if level < low and (beta[c] < C if c == label else beta[c] < 0.0):
                 s, low = c, level
-        if r >= 0 and s >= 0 and high > low:
-            limit = min(np.inf if r != label else beta[r], C - beta[s] if s == label else -beta[s])
-            rise = (1.0 if s == label else 0.0) - (1.0 if r == label else 0.0)
-            step = longest_ascent(rule, walk, trial, scores[s] - scores[r], 2.0 * own, rise, 0.0, limit)
-            g[s], g[r] = step, -step
-        return move(walk, scores, own, g)
+        if r < 0 or s < 0 or high - low <= _EQUAL:
+            break
+        limit = min(np.inf if r != label else beta[r], C - beta[s] if s == label else -beta[s])
+        rise = (1.0 if s == label else 0.0) - (1.0 if r == label else 0.0)
+        step = longest_ascent(rule, walk, trial, scores[s] - scores[r], 2.0 * own, rise, 0.0, limit)
+        if step == 0.0:
+            break
+        moved = True
+        for c, change in ((s, step), (r, -step)):
+            g[c] += change
+            # What is left over from a bound is rounding.
+            beta[c] = 0.0 if abs(beta[c] + change) <= 1e-14 * C else beta[c] + change
+            for k in range(own.size):
+                walk.squared[k] += change * (2.0 * scores[c, k] + change * own[k])
+                scores[c, k] += change * own[k]
+        refresh(rule, walk)
+        outputs(scores, walk.coef, z)
+    walk.clock[MADE_FOR] = 0.0
+    return moved
+
+
+@njit(cache=True, nogil=True)
+def ascend(rule, walk, trial, y, C, beta, scores, own, z, g):
+    """Write the exact step at a sample to g: one output after the other, or one pair of classes."""
+    g[:] = 0.0
+    if rule.loss == MULTICLASS_HINGE:
+        return ascend_pairs(rule, walk, trial, int(y[0]), C, beta + g, scores.copy(), own, z, g)
     moved = False
     for c in range(z.size):
         if c > 0 and moved:

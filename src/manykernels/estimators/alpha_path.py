@@ -1,0 +1,104 @@
+"""Models along a path of alpha: from no kernel to many, each fit started from the last."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from manykernels.core.progress import reached
+from manykernels.estimators.ufo import BaseUFO, Bench, UFOMKLClassifier, UFOMKLRegressor
+from manykernels.outer.ufo import largest_alpha
+
+
+@dataclass(frozen=True)
+class AlphaPoint:
+    """A fitted model on the path."""
+
+    alpha: float
+    model: Any
+
+    @property
+    def n_kernels(self) -> int:
+        """Kernels with a positive weight."""
+        return int(self.model.active_.size)
+
+
+def ufo_path(
+    kernels: Any,
+    X: Any,
+    y: Any,
+    *,
+    alphas: Sequence[float] | None = None,
+    n_alphas: int = 10,
+    least: float = 1e-2,
+    sample_weight: Any = None,
+    regression: bool = False,
+    **parameters: Any,
+) -> list[AlphaPoint]:
+    """Fit a model for every alpha, each started from the one before.
+
+    Parameters
+    ----------
+    kernels : "standard", list of Kernel, or KernelBank
+    X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
+    y : array of shape (n_samples,)
+    alphas : sequence of float, optional
+        Walked through in decreasing order. Default: ``n_alphas`` of them, evenly spaced on a log scale, from the
+        smallest alpha that leaves no kernel down to ``least`` times that.
+    n_alphas : int, default 10
+    least : float, default 1e-2
+    sample_weight : array of shape (n_samples,), optional
+    regression : bool, default False
+        Fit UFOMKLRegressor instead of UFOMKLClassifier.
+    **parameters
+        Of the estimator, such as ``loss``, ``C`` and ``epochs``.
+
+    Returns
+    -------
+    list of AlphaPoint
+        With falling alpha.
+
+    Examples
+    --------
+    >>> from manykernels import ufo_path
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> path = ufo_path("standard", X, y, n_alphas=4, loss="multiclass_hinge", epochs=20, random_state=0)
+    >>> path[0].n_kernels, path[0].n_kernels < path[1].n_kernels < path[3].n_kernels
+    (0, True)
+    """
+    if "alpha" in parameters:
+        raise ValueError("alpha is what the path walks along: pass alphas instead.")
+    kind = UFOMKLRegressor if regression else UFOMKLClassifier
+    bench = Bench()
+    if alphas is None:
+        alphas = _default_alphas(kind(kernels, **parameters), X, y, sample_weight, n_alphas, least, bench)
+    if np.ndim(alphas) != 1 or len(alphas) == 0:
+        raise ValueError(f"alphas must be a list of at least one number, got {alphas!r}.")
+    path: list[AlphaPoint] = []
+    for alpha in np.sort(np.asarray(alphas, dtype=float))[::-1].tolist():
+        model = kind(kernels, **{**parameters, "alpha": alpha})
+        model._check_parameters()
+        model._learn(model._prepare(X, y, sample_weight), bench)
+        if bench.start is not None:
+            # What was learned with another alpha counts as one epoch, which new steps soon outweigh.
+            bench.start = bench.start.shortened()
+        path.append(AlphaPoint(alpha, model))
+        reached(len(path), len(alphas), f"alpha={alpha:g}, {path[-1].n_kernels} kernels")
+    return path
+
+
+def _default_alphas(
+    estimator: BaseUFO, X: Any, y: Any, sample_weight: Any, count: int, least: float, bench: Bench
+) -> list[float]:
+    """Return alphas from the smallest that leaves no kernel down to a part of it."""
+    if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
+        raise ValueError(f"n_alphas must be a whole number of at least 1, got {count!r}.")
+    if not 0 < least < 1:
+        raise ValueError(f"least must be a number between 0 and 1, got {least!r}.")
+    estimator._check_parameters()
+    theta = estimator._theta(estimator._prepare(X, y, sample_weight), bench)
+    return (largest_alpha(theta) * np.geomspace(1.0, least, count)).tolist()
