@@ -1,5 +1,6 @@
-"""Datasets: files in a folder of your choice, and well-known sets from OpenML."""
+"""Datasets: files in a folder of your choice, well-known sets from OpenML, and sets that the papers generate."""
 
 from manykernels.datasets.catalog import available, data_folder, load
+from manykernels.datasets.synthetic import make_three_classes
 
-__all__ = ["available", "data_folder", "load"]
+__all__ = ["available", "data_folder", "load", "make_three_classes"]

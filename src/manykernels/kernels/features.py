@@ -89,6 +89,8 @@ class RandomFourier(FeatureKernel):
         if self.n_components != n_components or self.n_components % 2:
             raise ValueError(f"n_components must be an even number of at least 2, got {n_components!r}.")
         self.seed = int(_number("seed", seed, 0, "a whole number of at least 0"))
+        if self.seed != seed:
+            raise ValueError(f"seed must be a whole number of at least 0, got {seed!r}.")
 
     def features(self, X: Any) -> np.ndarray:
         waves = self.n_components // 2
@@ -151,10 +153,12 @@ class Nystroem(FeatureKernel):
             Landmarks, at most n_samples.
         random_state : int, default 0
         """
+        if int(_number("n_components", n_components, 1, "a whole number of at least 1")) != n_components:
+            raise ValueError(f"n_components must be a whole number of at least 1, got {n_components!r}.")
         positions = resolve_columns(kernel.columns, X)
         chosen = np.random.default_rng(random_state).permutation(X.shape[0])[:n_components]
-        rows = X.iloc[chosen].to_numpy() if hasattr(X, "iloc") else dense(X[chosen])
-        return cls(kernel, np.asarray(rows, dtype=np.float64)[:, positions])
+        rows = X.iloc[chosen, positions].to_numpy() if hasattr(X, "iloc") else dense(X[chosen][:, positions])
+        return cls(kernel, np.asarray(rows, dtype=np.float64))
 
     @cached_property
     def _root(self) -> np.ndarray:

@@ -73,7 +73,7 @@ class MulticlassHinge(JointLoss):
 
     def descent(self, y: Any, z: np.ndarray) -> tuple[float, np.ndarray]:
         margins = z + 1.0
-        margins[y] -= 1.0
+        margins[y] = z[y]
         worst = int(margins.argmax())
         out = np.zeros(self.n_outputs)
         out[y] += 1.0
@@ -83,7 +83,7 @@ class MulticlassHinge(JointLoss):
     def values(self, y: Any, z: np.ndarray) -> np.ndarray:
         rows = np.arange(len(z))
         margins = z + 1.0
-        margins[rows, y] -= 1.0
+        margins[rows, y] = z[rows, y]
         return margins.max(axis=1) - z[rows, y]
 
     def conjugates(self, y: Any, beta: np.ndarray, C: np.ndarray) -> np.ndarray:

@@ -69,7 +69,7 @@ def make_rule(
     p = ElasticNorm(p=p).power(n_kernels)
     kind = steps.MULTICLASS_HINGE if isinstance(loss, MulticlassHinge) else steps.CUSTOM
     if isinstance(loss, OneVsRest):
-        kind = _COMPILED[type(loss.loss)]
+        kind = _COMPILED.get(type(loss.loss), steps.CUSTOM)
     epsilon = getattr(getattr(loss, "loss", None), "epsilon", 0.0)
     if exact and kind == steps.CUSTOM:
         raise ValueError(f"Exact steps need a loss that is compiled in, not {loss!r}.")
@@ -103,6 +103,8 @@ class Start:
 class UfoResult:
     """The outcome: ``coef`` (m,) with f_k = coef_k theta_k, the norms a_k (m,), certificate and trace.
 
+    ``beta`` (n, n_outputs) are the coefficients of theta_k = sum_i beta_i phi_k(x_i).
+
     ``components``, for an average, holds the f_k themselves: as sums over samples (n, n_outputs, m), or as vectors
     (n_outputs, n_features).
     """
@@ -111,6 +113,7 @@ class UfoResult:
     norms: np.ndarray
     certificate: Certificate
     trace: list[Step]
+    beta: np.ndarray
     components: np.ndarray | None
     interrupted: bool
 
@@ -135,6 +138,10 @@ class Theta(ABC):
     visits: np.ndarray
 
     def __init__(self, loss: JointLoss, y: Any, C: np.ndarray, rule: Rule, n_kernels: int, average: bool) -> None:
+        if average and rule.exact:
+            raise ValueError("An average is for gradient steps: exact steps need none.")
+        if not np.all(C > 0):
+            raise ValueError(f"C must be positive for every sample, but the smallest is {C.min():.3g}.")
         self.loss, self.y, self.rule, self.average = loss, y, rule, average
         self.n_samples, self.n_outputs = C.size, loss.n_outputs
         self.C, self.gain = C, C if rule.exact else C * (C.size / C.sum())
@@ -196,7 +203,7 @@ class Theta(ABC):
         self.visits[:], self.offsets[:] = start.epochs, start.epochs * start.offsets
         self.beta[:] = self.gain[:, None] * start.steps * (1.0 if self.rule.exact else start.epochs)
         if not self.rule.exact:
-            self.walk.clock[steps.NOW] = self.n_samples * start.epochs
+            self.walk.clock[steps.NOW] = self._averaged_from = self.n_samples * start.epochs
 
     def state(self) -> Start:
         """Return where another walk on the same samples could go on."""
@@ -207,7 +214,7 @@ class Theta(ABC):
     def first_steps(self) -> np.ndarray:
         """Return minus a subgradient of each loss at the predictor 0, (n, n_outputs)."""
         if self.rule.loss == steps.MULTICLASS_HINGE:
-            # All rivals are equally bad: the mean over them is a subgradient, too, and the shortest.
+            # All rivals are equally bad, and any mean over them is a subgradient; this one favors none.
             out = np.full((self.n_samples, self.n_outputs), -1.0 / (self.n_outputs - 1))
             out[np.arange(self.n_samples), self.targets()] = 1.0
             return out
@@ -325,6 +332,8 @@ class SampleTheta(Theta):
 
     def advance(self, order: np.ndarray) -> None:
         for block in self._blocks(order):
+            if self.s.length[0] + block.size > self.s.samples.size:
+                self.settle()  # the log is full
             values, places = self._catch_up(np.unique(block), block)
             if self.rule.loss == steps.CUSTOM:
                 self._advance_by_asking(block, values, places)
@@ -384,7 +393,7 @@ class SampleTheta(Theta):
         self.s.debt[:] = 0.0
 
     def _blocks(self, order: np.ndarray) -> Iterator[np.ndarray]:
-        size = _AHEAD if self._values is not None else self.pairs.block_size
+        size = min(_AHEAD, self.n_samples) if self._values is not None else self.pairs.block_size
         return (order[low : low + size] for low in range(0, order.size, size))
 
     def _values_of(self, samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -493,7 +502,8 @@ class FeatureTheta(Theta):
         self.v.debt[:] = 0.0
 
     def _by_kernel(self, values: np.ndarray) -> np.ndarray:
-        return np.add.reduceat(values.sum(axis=0), self.v.first[:-1])
+        owner = np.repeat(np.arange(len(self.maps.bound)), np.diff(self.v.first))
+        return np.bincount(owner, values.sum(axis=0), minlength=len(self.maps.bound))
 
     def _linear(self, W: np.ndarray) -> np.ndarray:
         return np.concatenate([self._features(rows) @ W.T for rows in self._chunks(np.arange(self.n_samples))])
@@ -513,9 +523,10 @@ class FeatureTheta(Theta):
 
 
 def largest_alpha(theta: Theta) -> float:
-    """Return the alpha from which on no kernel helps: the predictor 0 is then optimal.
+    """Return an alpha from which on no kernel helps: the predictor 0 is then optimal.
 
-    It is max_k ||mean_i g_i phi_k(x_i)||, with -g_i a subgradient of the loss of sample i at 0.
+    It is max_k ||mean_i g_i phi_k(x_i)||, with -g_i a subgradient of the loss of sample i at 0. Where that is the only
+    one, it is the smallest such alpha; for the multiclass hinge loss, a smaller one may do.
     """
     share = theta.C / theta.C.sum()
     return float(np.sqrt(theta.squared_norms(share[:, None] * theta.first_steps()).max()))
@@ -564,27 +575,35 @@ def ufo(
     >>> result.norms[2]  # much too wide
     np.float64(0.0)
     """
+    if sampling not in SAMPLINGS or epochs < 1:
+        raise ValueError(f"sampling must be one of {SAMPLINGS} and epochs at least 1, got {sampling!r} and {epochs!r}.")
     rng = np.random.default_rng(random_state)
     orders: dict[str, Callable[[int], np.ndarray]] = {
         "shuffle": rng.permutation,
         "uniform": lambda n: rng.integers(0, n, n),
     }
-    started, trace, interrupted = time.perf_counter(), [], False
+    started, trace = time.perf_counter(), []
     for epoch in range(1, epochs + 1):
-        try:
-            theta.advance(orders[sampling](theta.n_samples))
-        except KeyboardInterrupt:
-            if not is_listened_to():
-                raise
-            interrupted = True
+        interrupted = _interrupted(theta.advance, orders[sampling](theta.n_samples))
         theta.settle()
         coef, norms, components, outputs = theta.predictor()
         certificate = theta.certificate(norms, outputs)
         seconds, n_active = time.perf_counter() - started, int(np.count_nonzero(norms))
         trace.append(Step(epoch, seconds, certificate.primal, certificate.gap, n_active, tol))
-        emit(trace[-1])
+        interrupted = _interrupted(emit, trace[-1]) or interrupted
         if interrupted or certificate.gap <= tol:
             break
         if epoch == 1 and theta.average and epochs > 1:
             theta.forget_average()
-    return UfoResult(coef, norms, certificate, trace, components, interrupted)
+    return UfoResult(coef, norms, certificate, trace, theta.beta, components, interrupted)
+
+
+def _interrupted(run: Callable[[Any], None], argument: Any) -> bool:
+    """Run; return whether Ctrl-C ended that while someone watches, who gets what has been learned so far."""
+    try:
+        run(argument)
+    except KeyboardInterrupt:
+        if not is_listened_to():
+            raise
+        return True
+    return False

@@ -197,7 +197,7 @@ def longest_ascent(rule, walk, trial, along, own, rise, bend, limit):
     stiff = bend
     for k in range(own.size):
         stiff += trial.coef[k] * own[k]
-    low, slope_low, high, slope_high = 0.0, slope, -1.0, 0.0
+    low, slope_low, high, slope_high, side = 0.0, slope, -1.0, 0.0, 0
     step = min(limit, slope / stiff) if stiff > 0.0 else limit
     for _ in range(_TRIALS):
         here = rise - bend * step - trial_output(rule, walk, trial, along, own, step)
@@ -205,11 +205,15 @@ def longest_ascent(rule, walk, trial, along, own, rise, bend, limit):
             if step == limit or here <= _FLAT * slope:
                 return step
             low, slope_low = step, here
-            slope_high *= 0.5  # the Illinois rule: an end that stays is trusted less and less
+            if side > 0:
+                slope_high *= 0.5  # the Illinois rule: an end that stays is trusted less and less
+            side = 1
         else:
             high, slope_high = step, here
-            slope_low *= 0.5
-        step = low + (high - low) * slope_low / (slope_low - slope_high) if high >= 0.0 else min(limit, 2.0 * step)
+            if side < 0:
+                slope_low *= 0.5
+            side = -1
+        step = low + (high - low) * slope_low / (slope_low - slope_high) if high >= 0.0 else min(limit, 4.0 * step)
     return low
 
 
@@ -218,28 +222,26 @@ def logistic_ascent(rule, walk, trial, along, own, y, beta, C):
     """Return the step to the maximum of the dual of the logistic loss, whose derivative is infinite at its ends.
 
     With beta = y C s(v), s the sigmoid, the maximum is where -v - y output(v) vanishes; that falls at least like -v,
-    so that from any v the root lies within its value.
+    so that from any v the root lies within its value. The end of that bracket which is nearer to the start is taken.
     """
     share = min(max(y * beta / C, _LEAST_SHARE), 1.0 - _LEAST_SHARE)
     v = np.log(share / (1.0 - share))
     first = -v - y * trial_output(rule, walk, trial, along, own, y * C * share - beta)
-    low, at_low, high, at_high = v, first, v + first, -np.inf
-    if first < 0.0:
-        low, at_low, high, at_high = v + first, np.inf, v, first
-    for _ in range(_TRIALS):
-        if high - low <= 1e-3:
-            break
-        v = 0.5 * (low + high)
-        if np.isfinite(at_low) and np.isfinite(at_high):
-            v = low + (high - low) * at_low / (at_low - at_high)
+    near, at_near, far, at_far = v, first, v + first, np.nan
+    for trials in range(2 * _TRIALS):
+        bisect = not np.isfinite(at_far) or trials % 3 == 2
+        v = 0.5 * (near + far) if bisect else near + (far - near) * at_near / (at_near - at_far)
         here = -v - y * trial_output(rule, walk, trial, along, own, y * C / (1.0 + np.exp(-v)) - beta)
-        if abs(here) <= 1e-3:
-            break
-        if here > 0.0:
-            low, at_low, at_high = v, here, 0.5 * at_high
+        if here * first >= 0.0:
+            near, at_near = v, here
+            if abs(here) <= 1e-3 * min(abs(first), 1.0):
+                break
         else:
-            high, at_high, at_low = v, here, 0.5 * at_low
-    return y * C / (1.0 + np.exp(-v)) - beta
+            far, at_far = v, here
+        if abs(far - near) <= 1e-12 * (1.0 + abs(v)):
+            break
+    # The near end lies between the start and the maximum.
+    return y * C / (1.0 + np.exp(-near)) - beta
 
 
 @njit(cache=True, nogil=True)
@@ -323,7 +325,7 @@ def ascend(rule, walk, trial, y, C, beta, scores, own, z, g):
 
 
 @njit(cache=True, nogil=True)
-def foresee(rule, walk, trial, y, scores, own, z, g):
+def foresee(rule, walk, trial, y, gain, scores, own, z, g):
     """Write minus the gradient of the squared loss to g, taken where the step leads, not where it starts.
 
     That gradient is not bounded: with the first steps, which are long, it would grow without end.
@@ -331,9 +333,10 @@ def foresee(rule, walk, trial, y, scores, own, z, g):
     loss, offset = 0.0, 0.0
     trial.clock[NOW] = walk.clock[NOW] + 1.0
     for c in range(z.size):
-        g[c] = longest_ascent(rule, walk, trial, scores[c], own, y[c], 1.0, np.inf)
-        if g[c] == 0.0:
-            g[c] = -longest_ascent(rule, walk, trial, -scores[c], own, -y[c], 1.0, np.inf)
+        step = longest_ascent(rule, walk, trial, scores[c], own, y[c], 1.0 / gain, np.inf)
+        if step == 0.0:
+            step = -longest_ascent(rule, walk, trial, -scores[c], own, -y[c], 1.0 / gain, np.inf)
+        g[c] = step / gain
         loss += 0.5 * (y[c] - z[c]) ** 2
         offset += g[c] * y[c] - 0.5 * g[c] * g[c]
     return loss, offset
@@ -352,7 +355,7 @@ def step_at(rule, walk, trial, scores, own, y, gain, beta, z, g):
     if rule.exact:
         return ascend(rule, walk, trial, y, gain, beta, scores, own, z, g)
     if rule.loss == SQUARED:
-        loss, offset = foresee(rule, walk, trial, y, scores, own, z, g)
+        loss, offset = foresee(rule, walk, trial, y, gain, scores, own, z, g)
     else:
         loss, offset = descent(rule, y, z, g)
     count(walk, loss, offset, gain, g)

@@ -83,7 +83,8 @@ def obscure(
     for _ in range(epochs):
         walk.epoch(rng.permutation(C.size), regularized=True)
     coef, norms = walk.predictor()
-    return UfoResult(coef, norms, Certificate(walk.trace[-1].objective, np.nan), walk.trace, None, False)
+    certificate = Certificate(walk.trace[-1].objective, np.nan)
+    return UfoResult(coef, norms, certificate, walk.trace, walk.theta.beta, None, False)
 
 
 class _Walk:

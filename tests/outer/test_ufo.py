@@ -1,0 +1,711 @@
+"""UFO-MKL: its steps against Algorithm 1 in plain loops, and what they reach against a general solver."""
+
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+import numpy as np
+import pytest
+
+from manykernels.kernels import Gaussian, KernelBank, Linear, Nystroem, Polynomial
+from manykernels.kernels.features import FeatureMaps
+from manykernels.kernels.pairs import PairValues
+from manykernels.losses import (
+    EpsilonInsensitive,
+    Hinge,
+    Logistic,
+    MulticlassHinge,
+    OneVsRest,
+    Squared,
+    SquaredHinge,
+    StructuredHinge,
+)
+from manykernels.outer.ufo import FeatureTheta, SampleTheta, largest_alpha, make_rule, ufo
+from tests.reference import ufo_oracle as oracle
+from tests.reference.oracle import solve_primal
+
+N = 12
+SIZES = (3, 1, 2, 5, 1, 8, 2, 4)  # columns of each kernel
+PLAIN = {"hinge": Hinge(), "logistic": Logistic(), "squared": Squared(), "epsilon_insensitive": EpsilonInsensitive(0.1)}
+BOUNDED = ("hinge", "logistic", "epsilon_insensitive", "multiclass_hinge")  # losses with bounded gradients
+LARGE = 10**9
+
+every_loss = pytest.mark.parametrize("name", oracle.LOSSES)
+every_bounded_loss = pytest.mark.parametrize("name", BOUNDED)
+every_count = pytest.mark.parametrize("m", [1, 2, 3, 8])
+every_alpha = pytest.mark.parametrize("alpha", [0.0, 0.15])
+every_form = pytest.mark.parametrize("form", [SampleTheta, FeatureTheta])
+every_weight = pytest.mark.parametrize("weighted", [False, True])
+every_cost = pytest.mark.parametrize("cost", [1e-2, 1.0, 100.0])
+every_share = pytest.mark.parametrize("share", [0.0, 0.3])  # of the largest alpha
+
+
+@dataclass(frozen=True)
+class Case:
+    """Linear kernels on blocks of columns, whose values are multiples of 1/256: exact in single precision."""
+
+    name: str
+    X: np.ndarray
+    columns: list
+    y: np.ndarray
+    n_outputs: int
+
+    @cached_property
+    def grams(self):
+        return [self.X[:, columns] @ self.X[:, columns].T for columns in self.columns]
+
+    @property
+    def loss(self):
+        if self.name == "multiclass_hinge":
+            return MulticlassHinge(self.n_outputs)
+        return OneVsRest(PLAIN[self.name], self.n_outputs)
+
+    @property
+    def targets(self):
+        return self.y[:, None].astype(float) if self.name == "multiclass_hinge" else self.y
+
+    def theta(self, C, alpha, *, exact=False, form=SampleTheta, p=None, budget=LARGE, loss=None, **options):
+        C, m, loss = costs(C, len(self.y)), len(self.columns), loss or self.loss
+        bank = KernelBank([Linear(columns=columns) for columns in self.columns]).bind(self.X, normalize=None)
+        rule = make_rule(loss, alpha, C.sum(), m, p=p, exact=exact)
+        if form is SampleTheta:
+            return SampleTheta(PairValues(bank, 0.0, budget), loss, self.targets, C, rule, **options)
+        maps = FeatureMaps(bank.bound, np.ones(m), False, 0.0)
+        return FeatureTheta(maps, self.X, loss, self.targets, C, rule, **options)
+
+    def naive(self, C, alpha):
+        return oracle.NaiveWalk(self.grams, self.y, costs(C, len(self.y)), self.name, alpha, self.n_outputs)
+
+
+@cache
+def case(name, m, n_outputs=1, n=N, seed=0):
+    rng = np.random.default_rng(seed)
+    ends = np.cumsum((0, *SIZES[:m]))
+    X = np.round(16 * rng.standard_normal((n, ends[-1])) / np.sqrt(np.repeat(SIZES[:m], SIZES[:m]))) / 16
+    columns = [list(range(ends[k], ends[k + 1])) for k in range(m)]
+    signal = X[:, :3].sum(axis=1, keepdims=True) + 0.5 * rng.standard_normal((n, n_outputs))
+    if name == "multiclass_hinge":
+        return Case(name, X, columns, np.argsort(np.argsort(signal[:, 0])) * 3 // n, 3)
+    y = np.where(signal > 0, 1.0, -1.0) if name in ("hinge", "logistic") else signal
+    return Case(name, X, columns, y, n_outputs)
+
+
+def costs(C, n):
+    return np.array(np.broadcast_to(C, (n,)), dtype=float)
+
+
+def some_costs(weighted):
+    return np.random.default_rng(7).uniform(0.2, 3.0, N) if weighted else np.ones(N)
+
+
+@cache
+def alpha_of(name, share, m=4):
+    return share * largest_alpha(case(name, m).theta(1.0, 0.0)) if share else 0.0
+
+
+@cache
+def optimum(name, cost, share, m=4):
+    own, C = case(name, m), np.full(N, cost)
+    return oracle.optimum(own.grams, own.y, C, name, alpha_of(name, share, m) * C.sum(), own.n_outputs)
+
+
+def epochs(count, seed=1, n=N):
+    """The first epoch visits every sample; the others some twice and some never."""
+    rng = np.random.default_rng(seed)
+    return [rng.permutation(n), *(rng.integers(0, n, n) for _ in range(count - 1))]
+
+
+def go(theta, orders):
+    for order in orders:
+        theta.advance(order)
+        theta.settle()
+    return theta
+
+
+def certificate(theta):
+    _, norms, _, outputs = theta.predictor()
+    return theta.certificate(norms, outputs)
+
+
+def assert_same_place(theta, naive, tolerance=1e-10):
+    _, norms, _, outputs = theta.predictor()
+    np.testing.assert_allclose(theta.beta, naive.theta, atol=tolerance)
+    np.testing.assert_allclose(norms, naive.norms(), atol=tolerance)
+    np.testing.assert_array_equal(norms == 0, naive.norms() == 0)
+    np.testing.assert_allclose(outputs, naive.every_output(), atol=tolerance)
+
+
+# --- gradient steps ----------------------------------------------------------------------------------------
+
+
+@every_form
+@every_weight
+@every_alpha
+@every_count
+@every_bounded_loss
+def test_gradient_steps_are_those_of_the_paper(name, m, alpha, weighted, form):
+    own, C = case(name, m), some_costs(weighted)
+    theta, naive = own.theta(C, alpha, form=form), own.naive(C, alpha)
+    for order in epochs(4):
+        go(theta, [order])
+        assert_same_place(theta, naive.run(order))
+
+
+@every_form
+@pytest.mark.parametrize("name", ["hinge", "logistic", "epsilon_insensitive"])
+def test_several_outputs_share_their_kernels(name, form):
+    own = case(name, 3, n_outputs=3)
+    theta, naive = own.theta(some_costs(True), 0.1, form=form), own.naive(some_costs(True), 0.1)
+    go(theta, epochs(4))
+    assert_same_place(theta, naive.run(np.concatenate(epochs(4))))
+
+
+@pytest.mark.parametrize(
+    "weighted",
+    [
+        False,
+        True,
+    ],
+)
+@every_form
+@every_alpha
+@every_count
+def test_squared_steps_end_a_little_before_the_implicit_ones(m, alpha, form, weighted):
+    """The search ends when a tenth of the slope is left; at a threshold, where it jumps, it may give up sooner."""
+    own, C = case("squared", m), some_costs(weighted)
+    theta, naive, left = own.theta(C, alpha, form=form), own.naive(C, alpha), []
+    for order in epochs(3):
+        for i in order:
+            before = theta.beta[i].copy()
+            theta.advance(np.array([i]))
+            g = (theta.beta[i] - before) / naive.gain[i]
+            start, rest = naive.implicit_residual(i, 0, 0.0), naive.implicit_residual(i, 0, g[0])
+            left.append(rest / start if abs(start) > 1e-9 else 0.0)
+            naive.step(i, g)
+        theta.settle()
+        assert_same_place(theta, naive)
+    assert min(left) >= -1e-9
+    assert max(left) < 0.5
+    assert np.quantile(left, 0.9) <= 0.1
+
+
+@every_alpha
+def test_squared_steps_lead_where_the_implicit_ones_do(alpha):
+    own, orders = case("squared", 4), epochs(30)
+    theta, naive = go(own.theta(1.0, alpha), orders), own.naive(1.0, alpha).run(np.concatenate(orders))
+    outputs = theta.predictor()[3]
+    assert np.abs(outputs - naive.every_output()).max() < 0.05 * np.abs(outputs).max()
+
+
+@every_form
+@pytest.mark.parametrize("exact", [False, True])
+@every_loss
+def test_one_sample_at_a_time_is_the_same_walk(name, exact, form):
+    """What a sample has not heard of yet reaches it in time, in whatever pieces the order comes."""
+    whole, pieces = (case(name, 3).theta(1.0, 0.02, exact=exact, form=form) for _ in range(2))
+    for order in epochs(3):
+        go(whole, [order])
+        for i in order:
+            pieces.advance(np.array([i]))
+        pieces.settle()
+    np.testing.assert_allclose(pieces.beta, whole.beta, atol=1e-12)
+    np.testing.assert_allclose(pieces.predictor()[3], whole.predictor()[3], atol=1e-12)
+
+
+@pytest.mark.parametrize("rows", [1, 4])
+@pytest.mark.parametrize("exact", [False, True])
+@every_loss
+def test_rows_computed_in_blocks_give_the_same(name, exact, rows):
+    own = case(name, 4)
+    held, blocks = (own.theta(1.0, 0.05, exact=exact, budget=b) for b in (LARGE, rows * 4 * N * 4))
+    assert (held.pairs.is_held, blocks.pairs.is_held) == (True, False)
+    assert blocks.pairs.block_size == rows
+    for theta in (held, blocks):
+        go(theta, epochs(4))
+    np.testing.assert_allclose(blocks.beta, held.beta, atol=1e-12)
+    assert certificate(blocks).dual == pytest.approx(certificate(held).dual, rel=1e-12)
+    assert certificate(blocks).primal == pytest.approx(certificate(held).primal, rel=1e-12)
+
+
+def test_a_budget_below_one_row_is_refused():
+    with pytest.raises(MemoryError, match="memory_budget"):
+        case("hinge", 4).theta(1.0, 0.0, budget=4 * N * 4 - 1)
+
+
+# --- the average -------------------------------------------------------------------------------------------
+
+
+def components(own, w):
+    """Coefficients (n_kernels, n, n_outputs) as vectors of features, (n_outputs, n_features)."""
+    return np.hstack([part.T @ own.X[:, columns] for part, columns in zip(w, own.columns, strict=True)])
+
+
+@pytest.mark.parametrize("budget", [LARGE, 4 * N * 3])
+@pytest.mark.parametrize("first", [0, N])
+@every_alpha
+@every_bounded_loss
+def test_the_average_is_the_mean_of_the_predictors_along_the_way(name, alpha, first, budget):
+    own, orders = case(name, 3), epochs(3)
+    theta, naive = own.theta(1.0, alpha, average=True, budget=budget), own.naive(1.0, alpha)
+    naive.run(np.concatenate(orders))
+    go(theta, orders[:1])
+    if first:
+        theta.forget_average()
+    go(theta, orders[1:])
+    _, norms, W, outputs = theta.predictor()
+    mean = naive.mean(first)
+    np.testing.assert_allclose(W, mean.transpose(1, 2, 0), atol=1e-12)
+    np.testing.assert_allclose(norms, oracle.component_norms(own.grams, mean), atol=1e-12)
+    np.testing.assert_allclose(outputs, sum(K @ part for K, part in zip(own.grams, mean, strict=True)), atol=1e-12)
+
+
+@pytest.mark.parametrize("first", [0, N])
+@every_alpha
+@every_bounded_loss
+def test_the_average_of_vectors_is_the_same(name, alpha, first):
+    own, orders = case(name, 3), epochs(3)
+    theta, naive = own.theta(1.0, alpha, average=True, form=FeatureTheta), own.naive(1.0, alpha)
+    naive.run(np.concatenate(orders))
+    go(theta, orders[:1])
+    if first:
+        theta.forget_average()
+    go(theta, orders[1:])
+    _, norms, W, outputs = theta.predictor()
+    mean = naive.mean(first)
+    np.testing.assert_allclose(W, components(own, mean), atol=1e-12)
+    np.testing.assert_allclose(norms, oracle.component_norms(own.grams, mean), atol=1e-12)
+    np.testing.assert_allclose(outputs, sum(K @ part for K, part in zip(own.grams, mean, strict=True)), atol=1e-12)
+
+
+@every_form
+def test_an_average_that_goes_on_from_a_start_is_over_its_own_steps(form):
+    own = case("hinge", 3)
+    start = go(own.theta(1.0, 0.0), epochs(5)).state()
+    last, averaged = (own.theta(1.0, 0.0, form=form, start=start, average=average) for average in (False, True))
+    seen = []
+    for i in range(N):
+        seen.append(last.predictor()[3])
+        go(last, [np.array([i])])
+        averaged.advance(np.array([i]))
+    averaged.settle()
+    np.testing.assert_allclose(averaged.predictor()[3], np.mean(seen, axis=0), atol=1e-9)
+
+
+# --- exact steps -------------------------------------------------------------------------------------------
+
+
+def duals_along_the_way(theta, count):
+    out = []
+    for order in epochs(count):
+        for i in order:
+            go(theta, [np.array([i])])
+            out.append(certificate(theta).dual)
+    return np.array(out)
+
+
+@every_share
+@every_cost
+@every_loss
+def test_no_exact_step_lowers_the_dual(name, cost, share):
+    duals = duals_along_the_way(case(name, 4).theta(cost, alpha_of(name, share), exact=True), 6)
+    assert np.all(np.diff(duals) >= -1e-12 * np.abs(duals[1:]))
+
+
+def test_no_exact_logistic_step_lowers_the_dual_when_C_is_huge():
+    duals = duals_along_the_way(case("logistic", 4).theta(1e6, alpha_of("logistic", 0.3), exact=True), 12)
+    assert np.all(np.diff(duals) >= -1e-9 * np.abs(duals[1:]))
+
+
+@every_cost
+@every_loss
+def test_an_exact_step_gains_most_of_what_its_sample_can(name, cost):
+    theta = go(case(name, 4).theta(cost, 0.0, exact=True), epochs(1))
+    for i in range(N):
+        before = certificate(theta).dual
+        after = certificate(go(theta, [np.array([i])])).dual
+        best = certificate(go(theta, [np.array([i] * N)] * 3)).dual
+        assert after - before >= 0.9 * (best - before) - 1e-9 * abs(best)
+
+
+@every_share
+@every_cost
+@every_loss
+def test_exact_steps_reach_the_optimum(name, cost, share):
+    result = ufo(case(name, 4).theta(cost, alpha_of(name, share), exact=True), epochs=20_000, tol=5e-5)
+    assert result.certificate.primal == pytest.approx(optimum(name, cost, share), rel=1e-4)
+    assert result.certificate.dual == pytest.approx(optimum(name, cost, share), rel=1e-4)
+
+
+@pytest.mark.parametrize("name", ["hinge", "logistic", "squared", "epsilon_insensitive"])
+@every_form
+def test_exact_steps_reach_the_optimum_of_several_outputs_with_weights(name, form):
+    own, C = case(name, 4, n_outputs=3), some_costs(True)
+    result = ufo(own.theta(C, 0.05, exact=True, form=form), epochs=5000, tol=5e-5)
+    best = oracle.optimum(own.grams, own.y, C, name, 0.05 * C.sum(), 3)
+    assert result.certificate.primal == pytest.approx(best, rel=1e-4)
+
+
+@pytest.mark.parametrize("p", [1.05, 4 / 3, 2.0])
+@pytest.mark.parametrize("name", ["hinge", "multiclass_hinge"])
+def test_exact_steps_reach_the_optimum_for_other_powers(name, p):
+    own, C = case(name, 4), np.ones(N)
+    result = ufo(own.theta(C, 0.05, exact=True, p=p), epochs=5000, tol=5e-5)
+    best = oracle.optimum(own.grams, own.y, C, name, 0.05 * N, own.n_outputs, p=p)
+    assert result.certificate.primal == pytest.approx(best, rel=1e-4)
+
+
+def test_exact_steps_of_both_forms_are_the_same():
+    for name in oracle.LOSSES:
+        sums, vectors = (
+            go(case(name, 4).theta(3.0, 0.02, exact=True, form=f), epochs(4)) for f in (SampleTheta, FeatureTheta)
+        )
+        np.testing.assert_allclose(vectors.beta, sums.beta, atol=1e-7)
+
+
+def test_exact_steps_need_a_loss_that_is_compiled_in():
+    with pytest.raises(ValueError, match="Exact steps need a loss that is compiled in"):
+        make_rule(OneOfThree(), 0.0, 1.0, 3, exact=True)
+
+
+def test_a_loss_of_one_output_that_is_not_compiled_in_is_asked_for_its_descent():
+    own, loss = case("hinge", 3), OneVsRest(SquaredHinge(), 1)
+    assert np.isfinite(ufo(own.theta(0.1, 0.0, loss=loss), epochs=3).certificate.primal)
+
+
+def test_the_optimum_without_alpha_is_that_of_the_other_oracle():
+    """||a||_p is the norm of the components for weights with ||d||_{p / (2 - p)} <= 1."""
+    own, p = case("hinge", 4), oracle.primal_power(4)
+    other = solve_primal(own.grams, own.y[:, 0], 1.0, "hinge", p / (2 - p), fit_intercept=False)
+    assert optimum("hinge", 1.0, 0.0) == pytest.approx(other, rel=1e-6)
+
+
+# --- certificates ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sampling", ["shuffle", "uniform"])
+@pytest.mark.parametrize("exact", [False, True])
+@every_share
+@every_loss
+def test_the_certificate_encloses_the_optimum(name, share, exact, sampling):
+    best = optimum(name, 1.0, share)
+    for form in (SampleTheta, FeatureTheta):
+        theta = case(name, 4).theta(1.0, alpha_of(name, share), exact=exact, form=form)
+        for seed in range(5):
+            found = ufo(theta, epochs=1, sampling=sampling, random_state=seed).certificate
+            assert found.dual <= best * (1 + 1e-7)
+            assert found.primal >= best * (1 - 1e-7)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@every_weight
+@every_loss
+def test_the_primal_value_is_the_objective_of_the_predictor(name, weighted, exact):
+    own, C = case(name, 4), some_costs(weighted)
+    theta = own.theta(C, 0.03, exact=exact)
+    result = ufo(theta, epochs=3, sampling="uniform")
+    w = [coef * theta.beta for coef in result.coef]
+    assert result.certificate.primal == pytest.approx(
+        oracle.objective(own.grams, own.y, C, name, w, 0.03 * C.sum()), rel=1e-10
+    )
+    np.testing.assert_allclose(result.norms, oracle.component_norms(own.grams, w), atol=1e-10)
+
+
+def test_the_averaged_predictor_has_a_certificate_too():
+    own = case("hinge", 4)
+    result = ufo(own.theta(1.0, 0.02, average=True), epochs=8)
+    value = oracle.objective(own.grams, own.y, np.ones(N), "hinge", result.components.transpose(2, 0, 1), 0.02 * N)
+    assert result.certificate.primal == pytest.approx(value, rel=1e-10)
+    assert result.certificate.dual <= oracle.optimum(own.grams, own.y, np.ones(N), "hinge", 0.02 * N) * (1 + 1e-7)
+
+
+def test_the_walk_stops_at_the_tolerance_and_tells_of_each_epoch():
+    result = ufo(case("hinge", 4).theta(1.0, 0.02, exact=True), epochs=1000, tol=1e-3)
+    gaps = [step.gap for step in result.trace]
+    assert gaps[-1] <= 1e-3 < min(gaps[:-1])
+    assert [step.iteration for step in result.trace] == list(range(1, len(gaps) + 1))
+    assert result.trace[-1].n_active == np.count_nonzero(result.norms)
+
+
+@every_form
+@every_weight
+def test_the_dual_value_of_a_stream_bounds_the_optimum_on_its_samples(weighted, form):
+    """Samples that came once: each counts its weight, and lambda is what it was from the start."""
+    own, weight = case("hinge", 3), some_costs(weighted)
+    theta = own.theta(1.0, 0.05, form=form)
+    if form is FeatureTheta:
+        theta.renew(own.X, own.targets, weight)
+    else:
+        theta.gain = weight
+    theta.advance(np.arange(N))
+    best = oracle.optimum(own.grams, own.y, weight, "hinge", 0.05 * N)
+    found = theta.stream_certificate()
+    assert found.dual <= best * (1 + 1e-7)
+    assert found.primal >= found.dual
+
+
+@every_alpha
+@every_bounded_loss
+def test_a_stream_reports_the_mean_objective_and_the_dual_value_along_the_way(name, alpha):
+    own = case(name, 3)
+    theta, naive, p = (
+        own.theta(1.0, alpha, form=FeatureTheta, remember=False),
+        own.naive(1.0, alpha),
+        oracle.primal_power(3),
+    )
+    for low in (0, 6):  # batches
+        theta.renew(own.X[low : low + 6], own.targets[low : low + 6], np.ones(6))
+        theta.advance(np.arange(6))
+    naive.run(np.arange(N))
+    sizes = [oracle.regularizer(oracle.component_norms(own.grams, w), alpha * N, p) for w in naive.visited]
+    slopes = oracle.component_norms(own.grams, [naive.theta] * 3)
+    dual = np.sum(naive.offsets) - oracle.conjugate(slopes, alpha * N, oracle.dual_power(3))
+    found = theta.stream_certificate()
+    assert found.primal == pytest.approx(np.mean(sizes) + np.sum(naive.losses), rel=1e-10)
+    assert found.dual == pytest.approx(dual, rel=1e-10)
+    assert found.dual <= oracle.optimum(own.grams, own.y, np.ones(N), name, alpha * N, own.n_outputs) * (1 + 1e-7)
+
+
+def test_the_bound_of_theorem_2_holds_along_the_way():
+    """f(w_{T+1}) - f* <= e L^2 (1 + log T) log F / (lambda delta T), with L = 1 for the hinge loss."""
+    rng = np.random.default_rng(3)
+    X, n, delta, F = rng.standard_normal((40, 3)), 40, 0.1, 4
+    y = np.where(X[:, :1] + 0.5 * rng.standard_normal((n, 1)) > 0, 1.0, -1.0)
+    bank = KernelBank([Gaussian(1.0), Gaussian(4.0), Linear(), Polynomial(2)]).bind(X, normalize="cosine")
+    loss, C, lam = OneVsRest(Hinge(), 1), np.ones(n), 1.0 / n
+    assert PairValues(bank, 0.0, LARGE).diagonals().max() <= 1.0 + 1e-12
+
+    def walk(exact, **options):
+        rule = make_rule(loss, 0.01, C.sum(), F, exact=exact)
+        return ufo(SampleTheta(PairValues(bank, 0.0, LARGE), loss, y, C, rule), **options)
+
+    best = walk(True, epochs=5000, tol=1e-8).certificate.dual
+    trace = walk(False, epochs=600, sampling="uniform", random_state=1).trace
+    T = n * np.arange(1, len(trace) + 1)
+    bounds = np.e * (1 + np.log(T)) * np.log(F) / (lam * delta * T)
+    assert bounds[-1] < 1.0  # less than the objective of the predictor 0: the bound says something
+    assert np.all(lam * (np.array([step.objective for step in trace]) - best) <= bounds)
+
+
+# --- zeros -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@every_loss
+def test_kernels_at_or_below_the_threshold_have_norm_zero(name, exact):
+    own = case(name, 8)
+    alpha = alpha_of(name, 0.4, 8)
+    theta = own.theta(1.0, alpha, exact=exact)
+    norms = ufo(theta, epochs=20).norms
+    lengths = oracle.component_norms(own.grams, [theta.beta] * 8)
+    above = lengths > alpha * (N if exact else theta.n_steps)
+    assert 0 < above.sum() < 8
+    assert np.array_equal(norms[~above], np.zeros(8 - above.sum()))
+    assert np.all(norms[above] > 0)
+
+
+@every_weight
+@every_loss
+def test_largest_alpha_is_the_length_of_the_mean_gradient_at_zero(name, weighted):
+    own, C = case(name, 4), some_costs(weighted)
+    if name == "multiclass_hinge":  # the mean over the rivals
+        steps = 1.5 * np.eye(3)[own.y] - 0.5
+    else:
+        steps = np.array([oracle.descent(name, y, np.zeros(1)) for y in own.y])
+    expected = max(oracle.component_norm(K, C[:, None] * steps) for K in own.grams) / C.sum()
+    for form in (SampleTheta, FeatureTheta):
+        assert largest_alpha(own.theta(C, 0.0, form=form)) == pytest.approx(expected, rel=1e-10)
+
+
+@every_cost
+@every_loss
+def test_above_the_largest_alpha_no_kernel_helps(name, cost):
+    own = case(name, 4)
+    result = ufo(own.theta(cost, 1.0001 * alpha_of(name, 1.0), exact=True), epochs=200, tol=1e-9)
+    at_zero = cost * sum(oracle.loss_value(name, y, np.zeros(own.n_outputs)) for y in own.y)
+    assert np.array_equal(result.norms, np.zeros(4))
+    assert result.certificate.primal == pytest.approx(at_zero, rel=1e-12)
+    assert result.certificate.gap <= 1e-6
+
+
+@every_cost
+@pytest.mark.parametrize("name", ["hinge", "logistic", "squared", "epsilon_insensitive"])
+def test_a_little_below_the_largest_alpha_one_kernel_does(name, cost):
+    result = ufo(case(name, 4).theta(cost, 0.97 * alpha_of(name, 1.0), exact=True), epochs=200, tol=1e-9)
+    assert 1 <= np.count_nonzero(result.norms) < 4
+
+
+@pytest.mark.parametrize("m", [1, 4])
+def test_the_largest_alpha_of_several_classes_is_a_bound_within_a_factor_of_two(m):
+    """Rivals that are equally bad leave a choice of subgradients, of which another may have a shorter sum."""
+    theta = case("multiclass_hinge", m).theta(1.0, alpha_of("multiclass_hinge", 0.5, m), exact=True)
+    assert np.any(ufo(theta, epochs=2000, tol=1e-7).norms > 0)
+
+
+# --- going on ----------------------------------------------------------------------------------------------
+
+
+@every_form
+@every_weight
+@every_loss
+def test_exact_and_gradient_steps_go_on_from_each_other(name, weighted, form):
+    own, C = case(name, 4), some_costs(weighted)
+    gradient = go(own.theta(C, 0.02, form=form), epochs(5))
+    exact = own.theta(C, 0.02, exact=True, form=form, start=gradient.state())
+    assert certificate(exact).dual == pytest.approx(certificate(gradient).dual, rel=1e-10)
+    go(exact, epochs(3, seed=2))
+    again = own.theta(C, 0.02, form=form, start=exact.state())
+    assert certificate(again).dual == pytest.approx(certificate(exact).dual, rel=1e-10)
+    assert certificate(again).primal == pytest.approx(certificate(exact).primal, rel=1e-10)
+    assert certificate(exact).dual >= certificate(gradient).dual
+
+
+def test_a_walk_of_equal_visits_goes_on_as_if_it_had_not_stopped():
+    own, orders = case("hinge", 3), [np.random.default_rng(s).permutation(N) for s in range(6)]
+    half, whole = go(own.theta(1.0, 0.05), orders[:3]), go(own.theta(1.0, 0.05), orders)
+    rest = go(own.theta(1.0, 0.05, start=half.state()), orders[3:])
+    np.testing.assert_allclose(rest.beta, whole.beta, atol=1e-10)
+    assert rest.n_steps == whole.n_steps == 6 * N
+
+
+@every_loss
+def test_the_state_holds_for_another_C_and_alpha(name):
+    """A mean step is a dual point whatever the weights of the losses: the new dual value is a bound at once."""
+    own = case(name, 4)
+    start = go(own.theta(1.0, 0.0, exact=True), epochs(5)).state()
+    alpha = alpha_of(name, 0.3)
+    found = certificate(own.theta(100.0, alpha, exact=True, start=start))
+    assert found.dual <= optimum(name, 100.0, 0.3) * (1 + 1e-7)
+    assert found.primal >= optimum(name, 100.0, 0.3) * (1 - 1e-7)
+
+
+# --- losses asked in Python --------------------------------------------------------------------------------
+
+
+class OneOfThree(StructuredHinge):
+    """Crammer and Singer's loss as a structured one: labels are unit vectors, and every mistake costs 1."""
+
+    n_outputs = 3
+
+    def embed(self, label):
+        return np.eye(3)[label]
+
+    def cost(self, label, other):
+        return float(label != other)
+
+    def best(self, z, y=None):
+        return max(range(3), key=lambda label: z[label] + (0.0 if y is None else self.cost(y, label)))
+
+
+@dataclass(frozen=True)
+class Structured(Case):
+    """The case of three classes with their numbers as labels."""
+
+    @property
+    def loss(self):
+        return OneOfThree()
+
+    @property
+    def targets(self):
+        return self.y
+
+
+@pytest.mark.parametrize("sampling", ["shuffle", "uniform"])
+@every_form
+@every_alpha
+def test_a_structured_loss_walks_like_the_same_loss_compiled(alpha, form, sampling):
+    own, C = case("multiclass_hinge", 3), some_costs(True)
+    asked = Structured(own.name, own.X, own.columns, own.y, 3)
+    thetas = [one.theta(C, alpha, form=form) for one in (own, asked)]
+    compiled, python = (ufo(theta, epochs=4, sampling=sampling) for theta in thetas)
+    np.testing.assert_array_equal(thetas[1].beta, thetas[0].beta)
+    np.testing.assert_array_equal(python.norms, compiled.norms)
+    assert python.certificate.primal == pytest.approx(compiled.certificate.primal, rel=1e-12)
+    assert python.certificate.dual == pytest.approx(compiled.certificate.dual, rel=1e-10)
+
+
+def test_a_structured_walk_goes_on_with_its_dual_value():
+    own = case("multiclass_hinge", 3)
+    asked = Structured(own.name, own.X, own.columns, own.y, 3)
+    first = go(asked.theta(1.0, 0.02), epochs(4))
+    again = asked.theta(1.0, 0.02, start=first.state())
+    assert certificate(again).dual == pytest.approx(certificate(first).dual, rel=1e-10)
+
+
+# --- hostile input -----------------------------------------------------------------------------------------
+
+
+def hostile(name, kind):
+    own = case(name, 4)
+    X, columns, y = own.X.copy(), own.columns, own.y.copy()
+    if kind == "duplicate kernels":
+        columns = [*columns[:3], columns[0]]
+    elif kind == "a zero kernel":
+        X[:, columns[1]] = 0.0
+    elif kind == "one sample of a class":
+        y[:] = 0 if name == "multiclass_hinge" else -1.0
+        y[3] = 1
+        if name == "multiclass_hinge":
+            y[5] = 2
+    elif kind == "a sample twice":
+        X[1], y[1] = X[0], y[2]
+    return Case(name, X, columns, y, own.n_outputs)
+
+
+@pytest.mark.filterwarnings("ignore:.*kernels are zero on the training data", "ignore:.*are the same")
+@pytest.mark.parametrize("kind", ["duplicate kernels", "a zero kernel", "one sample of a class", "a sample twice"])
+@pytest.mark.parametrize("exact", [False, True])
+@every_loss
+def test_hostile_data_leaves_everything_finite(name, exact, kind):
+    own = hostile(name, kind)
+    for cost in (1e-4, 1.0, 1e6):
+        for p in (None, 1.001):
+            for form in (SampleTheta, FeatureTheta):
+                result = ufo(own.theta(cost, 0.01, exact=exact, p=p, form=form), epochs=6)
+                assert np.all(np.isfinite(result.norms))
+                assert np.all(np.isfinite(result.coef))
+                assert np.isfinite([result.certificate.primal, result.certificate.dual]).all()
+                assert min(step.gap for step in result.trace) >= -1e-9
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("cost", [1e-4, 1.0, 1e6])
+@every_loss
+def test_rounded_kernel_values_leave_the_gap_positive(name, cost, exact):
+    """Wide Gaussians in single precision: nearly of rank one, and not quite positive semidefinite."""
+    X = np.random.default_rng(5).standard_normal((30, 2))
+    own = case(name, 3, n=30)
+    bank = KernelBank([Gaussian(0.5), Gaussian(50.0), Polynomial(3)]).bind(X)
+    C = np.full(30, cost)
+    rule = make_rule(own.loss, 0.0, C.sum(), 3, exact=exact)
+    result = ufo(SampleTheta(PairValues(bank, 1.0, LARGE), own.loss, own.targets, C, rule), epochs=20)
+    assert np.all(np.isfinite(result.norms))
+    assert min(step.gap for step in result.trace) >= -1e-9
+
+
+@pytest.mark.filterwarnings("ignore:.*kernels are zero on the training data")
+def test_a_kernel_without_any_feature_has_norm_zero():
+    own = case("hinge", 3)
+    kernels = [Linear(columns=[0]), Nystroem(Linear(columns=[1]), np.zeros((2, 1))), Linear(columns=[3, 4])]
+    bank = KernelBank(kernels).bind(own.X, normalize=None)
+    rule, maps = make_rule(own.loss, 0.0, N, 3), FeatureMaps(bank.bound, bank.scale, False, 0.0)
+    sums = SampleTheta(PairValues(bank, 0.0, LARGE), own.loss, own.y, np.ones(N), rule)
+    vectors = FeatureTheta(maps, own.X, own.loss, own.y, np.ones(N), rule)
+    np.testing.assert_allclose(ufo(vectors, epochs=3).norms, ufo(sums, epochs=3).norms, atol=1e-10)
+
+
+def test_the_order_of_samples_decides_the_walk():
+    first, second = (ufo(case("hinge", 3).theta(1.0, 0.02), epochs=3, random_state=4) for _ in range(2))
+    np.testing.assert_array_equal(first.norms, second.norms)
+    other = ufo(case("hinge", 3).theta(1.0, 0.02), epochs=3, random_state=5)
+    assert not np.array_equal(first.norms, other.norms)
+
+
+def test_a_log_that_is_full_is_emptied_on_the_way():
+    order = np.tile(np.arange(18), 10)
+    one, other = (case("logistic", 3).theta(0.1, 0.0) for _ in range(2))
+    n = one.n_samples
+    one.advance(order % n)
+    for low in range(0, order.size, n):
+        other.advance(order[low : low + n] % n)
+        other.settle()
+    one.settle()
+    assert one.beta == pytest.approx(other.beta, rel=1e-6, abs=1e-9)
