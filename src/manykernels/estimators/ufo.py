@@ -147,6 +147,9 @@ class BaseUFO(KernelEstimator):
         total = self._set_kernels(bench.bank, weights, result.norms, result.certificate)
         self._predictors = [self._predictor(bench.bank, theta, result, samples, total)]
         self.intercept_ = self._predictors[0].intercept
+        dual = samples.spread(theta.dual_point().T)
+        self.support_ = np.flatnonzero(np.any(dual != 0, axis=0))
+        self.dual_coef_ = dual[:, self.support_]
         if self.tol > 0 and self.gap_ > self.tol and not result.interrupted:
             warn(
                 f"{type(self).__name__} stopped after {self.n_iter_} epochs at the relative duality gap "
@@ -255,6 +258,8 @@ class BaseUFO(KernelEstimator):
         weights = norm_of(stream.rule).weights(norms) if self.average else stream.coef()
         total = self._set_kernels(self._light_bank, weights, norms, certificate)
         self._predictors = [self._stream_predictor(stream, total)]
+        for name in ("support_", "dual_coef_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
         self.intercept_ = self._predictors[0].intercept
         self.n_seen_ += weight.size
         seconds = time.perf_counter() - started + (self.trace_[-1].seconds if self.trace_ else 0.0)
@@ -423,6 +428,10 @@ class UFOMKLClassifier(ClassifierMixin, BaseUFO):
     n_iter_ : int
         Its length.
     intercept_ : ndarray of shape (n_outputs,)
+    support_ : ndarray of int
+        Rows of the training data at which a step was taken; not after ``partial_fit``.
+    dual_coef_ : ndarray of shape (n_outputs, n_support)
+        The point of the dual problem that ``dual_objective_`` is the value of; not after ``partial_fit``.
     n_seen_ : int
         Samples of the fit, or of the stream so far.
     feature_importances_ : ndarray of shape (n_features,)
@@ -649,7 +658,8 @@ class UFOMKLRegressor(RegressorMixin, BaseUFO):
     Attributes
     ----------
     weights_, kernel_norms_, kernel_names_, kernel_groups_, group_names_, group_weights_, active_, objective_,
-    dual_objective_, gap_, trace_, n_iter_, intercept_, n_seen_, feature_importances_, n_features_in_, feature_names_in_
+    dual_objective_, gap_, trace_, n_iter_, intercept_, support_, dual_coef_, n_seen_, feature_importances_,
+    n_features_in_, feature_names_in_
         As for :class:`UFOMKLClassifier`.
 
     Examples

@@ -234,14 +234,22 @@ class Theta(ABC):
         components, outputs, norms = self.averaged()
         return coef, norms, components, outputs
 
-    def certificate(self, norms: np.ndarray, outputs: np.ndarray) -> Certificate:
-        """Return the primal value of a predictor with these norms and outputs, and the dual value at theta.
+    def dual_point(self) -> np.ndarray:
+        """Return coefficients that are feasible for the dual, (n, n_outputs): for each sample the mean of its steps.
 
-        The dual point of a sample is the mean of its own steps, which is feasible however often it was visited.
+        However often a sample was visited, that is feasible.
         """
+        return self.beta * self._dual_scale()[:, None]
+
+    def _dual_scale(self) -> np.ndarray:
+        if self.rule.exact:
+            return np.ones(self.n_samples)
+        return self.C.sum() / (self.n_samples * np.where(self.visits > 0, self.visits, 1.0))
+
+    def certificate(self, norms: np.ndarray, outputs: np.ndarray) -> Certificate:
+        """Return the primal value of a predictor with these norms and outputs, and the dual value at theta."""
         visits = np.where(self.visits > 0, self.visits, 1.0)
-        scale = np.ones(self.n_samples) if self.rule.exact else self.C.sum() / (self.n_samples * visits)
-        beta = self.beta * scale[:, None]
+        beta, scale = self.dual_point(), self._dual_scale()
         squared = self.walk.squared * scale[0] ** 2 if np.all(scale == scale[0]) else self.squared_norms(beta)
         y = self.targets()
         conjugates = self.loss.conjugates(y, beta, self.C)
