@@ -76,7 +76,8 @@ class Result:
     ``certificate``, whether the gap fell below the tolerance, the number of
     outer iterations and of inner solves, how far the rounding of stored kernel
     values may move the objective, relative to it, whether Ctrl-C ended the run
-    early, and the trace.
+    early, and the trace. ``exact`` is False where the dual value rests on a search that may have missed the best
+    kernel: the gap is then a lower bound of the true one.
     """
 
     weights: np.ndarray
@@ -87,4 +88,5 @@ class Result:
     n_inner_solves: int
     rounding: float
     interrupted: bool = False
+    exact: bool = True
     trace: list[Step] = field(default_factory=list)

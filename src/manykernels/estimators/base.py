@@ -12,6 +12,7 @@ from typing import Any, cast
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
 
 from manykernels.compute.memory import budget_bytes, human_bytes
 from manykernels.core.notices import warn
@@ -29,6 +30,7 @@ from manykernels.estimators.predictor import Predictor
 from manykernels.kernels import Gaussian, KernelBank, ParametricKernel
 from manykernels.kernels.bound import BoundBank
 from manykernels.kernels.composite import CompositeBank
+from manykernels.kernels.family import Family
 from manykernels.kernels.ladder import GaussianLadder, LadderBank
 from manykernels.kernels.on_demand import OnDemandBank
 from manykernels.kernels.parametric import ParametricBank
@@ -37,11 +39,14 @@ from manykernels.losses import Loss, SmoothLoss
 from manykernels.norms import LpNorm, MixedNorm
 from manykernels.outer.automatic import automatic, may_take_newton, selects_few
 from manykernels.outer.baselines.pgd import pgd
+from manykernels.outer.family import FamilyProblem, FamilyResult
+from manykernels.outer.greedy import greedy
 from manykernels.outer.group_lasso import group_lasso
 from manykernels.outer.mirror import mirror
 from manykernels.outer.multilevel import multilevel_newton
 from manykernels.outer.newton import newton
 from manykernels.outer.spg import spg
+from manykernels.outer.stochastic_mirror import stochastic_mirror
 from manykernels.problem import Norm, Problem
 
 # Rounded kernel values may move the objective by this part of tol; a tighter tol starts in double precision.
@@ -62,7 +67,10 @@ SOLVERS: dict[str, Callable[..., Result]] = {
     "pgd": pgd,
     "mirror": mirror,
 }
+FAMILY_SOLVERS = ("auto", "greedy", "ckl", "stochastic_mirror")
 _ROW_SOLVERS = ("auto", "group_lasso", "spg", "pgd", "mirror")
+# Matrices of all samples that learning from a family of kernels holds, beside the kernels it selects.
+_FAMILY_MATRICES = 8
 # The rest is for the matrix of a working set and for rows on their way into the cache.
 _LEAST_ROWS, _CACHE_SHARE = 256, 0.7
 _RANDOM_STARTS = ("spg", "pgd")  # where a random_state is given; else they start from equal weights
@@ -90,7 +98,8 @@ class BaseMKL(KernelEstimator):
     def _check_parameters(self) -> None:
         check_number("C", self.C, low=0.0)
         check_number("tol", self.tol, low=0.0)
-        check_choice("solver", self.solver, tuple(SOLVERS))
+        check_choice("solver", self.solver, tuple(dict.fromkeys((*SOLVERS, *FAMILY_SOLVERS))))
+        self._check_solver()
         if not isinstance(self.combination, ParametricKernel):
             check_choice("combination", self.combination, ("sum", "product"))
         check_choice("device", self.device, ("cpu",))
@@ -99,6 +108,18 @@ class BaseMKL(KernelEstimator):
             raise ValueError("missing='ignore' needs combination='sum'.")
         if not isinstance(self.max_iter, (int, np.integer)) or self.max_iter < 1:
             raise ValueError(f"max_iter must be a whole number of at least 1, got {self.max_iter!r}.")
+
+    def _check_solver(self) -> None:
+        """Raise if the solver is for the other kind of kernel sets, or a parameter for lists only."""
+        if not isinstance(self.kernels, Family):
+            if self.solver not in SOLVERS:
+                raise ValueError(f"solver={self.solver!r} is for a family of kernels, such as GaussianFamily.")
+            return
+        if self.solver not in FAMILY_SOLVERS:
+            raise ValueError(f"With a family of kernels, solver must be one of {FAMILY_SOLVERS}, got {self.solver!r}.")
+        for name, needed in (("combination", "sum"), ("center", False), ("missing", "error")):
+            if getattr(self, name) != needed:
+                raise ValueError(f"A family of kernels needs {name}={needed!r}, got {getattr(self, name)!r}.")
 
     def _norm(self) -> Norm:
         if all(hasattr(self.norm, part) for part in _NORM_PARTS):
@@ -127,6 +148,8 @@ class BaseMKL(KernelEstimator):
         ``offset`` was subtracted from y and goes to the intercepts; a workbench carries kernels and weights from one
         fit to the next. Returns whether Ctrl-C ended the fit early.
         """
+        if isinstance(self.kernels, Family):
+            return self._fit_family(self.kernels, table, X, samples, y, C, offset)
         workbench = Workbench() if workbench is None else workbench
         if self.missing == "ignore":
             self._bank(table).check_views(X, table)
@@ -156,6 +179,35 @@ class BaseMKL(KernelEstimator):
         self._set_attributes(bank, results, samples, offset)
         self._warn_if_not_converged()
         return any(result.interrupted for result in results)
+
+    def _fit_family(
+        self, family: Family, table: Any, X: Any, samples: Samples, y: np.ndarray, C: np.ndarray, offset: float
+    ) -> bool:
+        """Learn from a family of kernels: those that are selected become the kernels of the model."""
+        if not self._shares_weights(y.shape[0]):
+            raise ValueError("A family of kernels needs shared_weights=True.")
+        n, budget = y.shape[1], budget_bytes(self.memory_budget)
+        if _FAMILY_MATRICES * 8 * n * n > (1 - _HEADROOM) * budget:
+            need = human_bytes(_FAMILY_MATRICES * 8 * n * n / (1 - _HEADROOM))
+            raise MemoryError(f"memory_budget is {human_bytes(budget)}, but matrices of {n} samples need {need}.")
+        bound = family.bind(X[samples.rows], source=table, normalize=self.normalize, sample_weight=samples.weight)
+        problem = FamilyProblem(bound, self._loss(), self._norm(), y, C, self.fit_intercept)
+        with listen(print_step) if self.verbose else nullcontext():
+            found = self._solve_family(problem)
+        self._set_attributes(found.bank, [found.result], samples, offset)
+        self._warn_if_not_converged()
+        return found.result.interrupted
+
+    def _solve_family(self, problem: FamilyProblem) -> FamilyResult:
+        precision = "double" if self.tol < _DOUBLE_BELOW else "single"
+        options: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "precision": precision}
+        solver = self.solver
+        if solver == "auto":
+            solver = "stochastic_mirror" if problem.norm == LpNorm(2) else "greedy"
+        if solver == "stochastic_mirror":
+            seed = check_random_state(self.random_state).randint(2**31 - 1)
+            return stochastic_mirror(problem, random_state=seed, **options)
+        return greedy(problem, corrective=solver == "greedy", **options)
 
     def _bind(self, table: Any, X: Any, weight: np.ndarray, storage: str, budget: int, precision: str) -> Bank:
         """Bind the kernels, combined as asked for, to the training data."""
@@ -275,6 +327,7 @@ class BaseMKL(KernelEstimator):
         self.objective_ = total.primal
         self.dual_objective_ = total.dual
         self.gap_ = total.gap
+        self.gap_is_exact_ = all(result.exact for result in results)
         self.converged_ = all(result.converged for result in results)
         self.n_iter_ = max(result.n_iter for result in results)
         self.n_inner_solves_ = sum(result.n_inner_solves for result in results)

@@ -45,10 +45,11 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
 
     Parameters
     ----------
-    kernels : "standard", list of Kernel, or KernelBank, default "standard"
+    kernels : "standard", list of Kernel, KernelBank or Family, default "standard"
         "standard" is Gaussians of ten widths and polynomials of degree 1 to 3, on all features and on each
         one; it suits features of unit variance. A list or a bank may hold GaussianLadders, whose kernels come
-        after all others in ``weights_`` and ``kernel_names_``.
+        after all others in ``weights_`` and ``kernel_names_``. Or a family of kernels that is no list (ProductKernels,
+        GaussianFamily, DirichletFamily): those that are selected are then the kernels of the model.
     norm : float p in [1, inf] or norm, default 1.0
         1 selects few kernels, 2 uses many, inf weighs all equally.
     C : float, default 1.0
@@ -58,6 +59,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         "product" raises Gaussian kernels to their weights and multiplies them: one width for each feature (default
         kernels) or group of columns. It has no duality gap: ``gap_`` is NaN. Or a kernel with parameters of your own.
     solver : {"auto", "newton", "reduced_newton", "group_lasso", "spg", "pgd", "mirror"}, default "auto"
+        With a family of kernels "greedy" or "ckl" for norm=1, or "stochastic_mirror" for norm=2.
         "newton" is second order in weights and samples, "reduced_newton" in the weights alone (for many samples),
         "group_lasso" the closed-form alternation, "spg" the spectral projected gradient for any penalty and combination
         ("pgd" is its baseline), "mirror" the mirror descent for kernels in groups; "auto" takes the one that is fastest
@@ -105,6 +107,8 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     classes_ : ndarray of shape (n_classes,)
     objective_, dual_objective_, gap_ : float
         The optimum lies between the two objectives; ``gap_`` is their relative difference.
+    gap_is_exact_ : bool
+        False where the search for the best kernel of a family may have missed it: the gap may then be larger.
     converged_ : bool
         Whether ``gap_ <= tol``.
     n_iter_, n_inner_solves_ : int

@@ -36,6 +36,7 @@ from manykernels.kernels.learned import LearnedKernel
 from manykernels.kernels.parametric import ParametricKernel
 from manykernels.kernels.precomputed import PrecomputedColumns
 from manykernels.kernels.product import ScaledGaussian
+from manykernels.kernels.products import KernelProduct
 from manykernels.losses import JointLoss
 from manykernels.norms import ElasticNorm, LpNorm, LpPenalty, MixedNorm, Penalty
 
@@ -52,6 +53,7 @@ _KERNELS: tuple[type[Kernel], ...] = (
     RandomFourier,
     Nystroem,
     ScaledGaussian,
+    KernelProduct,
 )
 _ARRAYS = (
     "weights_",
@@ -70,6 +72,7 @@ _VALUES = (
     "objective_",
     "dual_objective_",
     "gap_",
+    "gap_is_exact_",
     "converged_",
     "n_iter_",
     "n_inner_solves_",
@@ -393,10 +396,17 @@ def _encode_own(archive: _Archive, name: str, kernel: Kernel) -> dict:
         if isinstance(value, np.ndarray):
             coded[key] = {"array": archive.put(f"{name}_{key}", value)}
         elif isinstance(value, Kernel):
-            coded[key] = {"class": type(value).__name__, "parameters": _encode_own(archive, f"{name}_{key}", value)}
+            coded[key] = _encode_part(archive, f"{name}_{key}", value)
+        elif isinstance(value, list) and value and all(isinstance(part, Kernel) for part in value):
+            parts = enumerate(value)
+            coded[key] = {"kernels": [_encode_part(archive, f"{name}_{key}{i}", part) for i, part in parts]}
         elif key not in ("columns", "group", "label"):
             coded[key] = _plain(value)
     return coded
+
+
+def _encode_part(archive: _Archive, name: str, kernel: Kernel) -> dict:
+    return {"class": type(kernel).__name__, "parameters": _encode_own(archive, name, kernel)}
 
 
 def _make_kernel(kind: str, coded: dict, arrays: dict[str, np.ndarray], known: dict[str, type[Kernel]]) -> Kernel:
@@ -408,6 +418,8 @@ def _make_kernel(kind: str, coded: dict, arrays: dict[str, np.ndarray], known: d
     for key, value in coded.items():
         if isinstance(value, dict) and "array" in value:
             own[key] = arrays[value["array"]]
+        elif isinstance(value, dict) and "kernels" in value:
+            own[key] = [_make_kernel(part["class"], part["parameters"], arrays, known) for part in value["kernels"]]
         elif isinstance(value, dict) and "class" in value:
             own[key] = _make_kernel(value["class"], value["parameters"], arrays, known)
         else:

@@ -27,7 +27,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):
 
     Parameters
     ----------
-    kernels : "standard", list of Kernel, or KernelBank, default "standard"
+    kernels : "standard", list of Kernel, KernelBank or Family, default "standard"
     norm : float p in [1, inf] or norm, default 1.0
     C : float, default 1.0
         Weight of the losses.
@@ -42,8 +42,8 @@ class MKLRegressor(RegressorMixin, BaseMKL):
     Attributes
     ----------
     weights_, kernel_names_, kernel_groups_, group_names_, group_weights_, active_, dual_coef_, support_, intercept_,
-    objective_, dual_objective_, gap_, converged_, n_iter_, n_inner_solves_, trace_, feature_importances_,
-    n_features_in_, feature_names_in_
+    objective_, dual_objective_, gap_, gap_is_exact_, converged_, n_iter_, n_inner_solves_, trace_,
+    feature_importances_, n_features_in_, feature_names_in_
         As for :class:`MKLClassifier`; there is one problem.
 
     Examples

@@ -2,15 +2,20 @@
 
 from manykernels.kernels.bank import KernelBank
 from manykernels.kernels.base import Dirichlet, Gaussian, Kernel, Linear, Polynomial
+from manykernels.kernels.continuous import ContinuousFamily, DirichletFamily, GaussianFamily
 from manykernels.kernels.features import Nystroem, RandomFourier
 from manykernels.kernels.ladder import GaussianLadder
 from manykernels.kernels.parametric import ParametricKernel
 from manykernels.kernels.precomputed import Precomputed
+from manykernels.kernels.products import ProductKernels
 from manykernels.kernels.standard import standard_bank
 
 __all__ = [
+    "ContinuousFamily",
     "Dirichlet",
+    "DirichletFamily",
     "Gaussian",
+    "GaussianFamily",
     "GaussianLadder",
     "Kernel",
     "KernelBank",
@@ -19,6 +24,7 @@ __all__ = [
     "ParametricKernel",
     "Polynomial",
     "Precomputed",
+    "ProductKernels",
     "RandomFourier",
     "standard_bank",
 ]

@@ -209,7 +209,8 @@ class FactorStorage:
         return np.add.reduceat((beta @ self.columns) ** 2, self.first, axis=1)[:, local]
 
     def inner_products(self, M: np.ndarray, local: np.ndarray) -> np.ndarray:
-        return np.array([np.sum((M @ factor) * factor) for factor in map(self._factor, local)])
+        by_column = np.sum((M @ self.columns) * self.columns, axis=0)
+        return np.add.reduceat(by_column, self.first)[local]
 
     def matvecs(self, beta: np.ndarray, local: np.ndarray, on_support: bool) -> np.ndarray:
         products = np.array([factor @ (beta @ factor) for factor in map(self._factor, local)])

@@ -1,0 +1,294 @@
+"""Products of base kernels up to a degree: exponentially many kernels, never listed.
+
+The sum over all products of d kernels, in any order, is a Hadamard power: (K_1 + ... + K_r)^d = S^d. So the sum of the
+values <M, K> of all completions of a partial product P is <M, P o S^e>. That draws a product in proportion to its
+value, factor by factor, and bounds what a partial product can still become.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import combinations_with_replacement
+from math import comb, factorial, prod
+from typing import Any
+
+import numpy as np
+
+from manykernels.kernels.bank import KernelBank
+from manykernels.kernels.base import Kernel
+from manykernels.kernels.bound import BoundBank
+from manykernels.kernels.family import Best, BoundFamily, Draw, Family, Member
+from manykernels.kernels.groups import BoundKernel
+
+_BEAM = 8
+# Families that are smaller are listed where a norm of all values is asked for.
+_FEW = 2000
+
+
+class KernelProduct(Kernel):
+    """The product of kernels, each on its own columns.
+
+    Parameters
+    ----------
+    kernels : list of Kernel
+    places : list of lists of int
+        For each kernel its columns among those that the product sees.
+    columns, group, label
+        As for :class:`Kernel`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.kernels import Gaussian, Linear
+    >>> from manykernels.kernels.products import KernelProduct
+    >>> X = np.array([[1.0, 0.0], [2.0, 0.0]])
+    >>> KernelProduct([Linear(), Gaussian(1.0)], [[0], [1]]).compute(X, X)
+    array([[1., 2.],
+           [2., 4.]])
+    """
+
+    def __init__(
+        self,
+        kernels: Sequence[Kernel],
+        places: Sequence[Sequence[int]],
+        columns: Any = None,
+        group: str | None = None,
+        label: str | None = None,
+    ) -> None:
+        super().__init__(columns, group, label)
+        self.kernels, self.places = list(kernels), [list(own) for own in places]
+
+    def compute(self, X: Any, Z: Any) -> np.ndarray:
+        out = np.ones((X.shape[0], Z.shape[0]))
+        for (kernel, own), power in self._powers().items():
+            out *= kernel.compute(X[:, list(own)], Z[:, list(own)]) ** power
+        return out
+
+    def diagonal(self, X: Any) -> np.ndarray:
+        out = np.ones(X.shape[0])
+        for (kernel, own), power in self._powers().items():
+            out *= kernel.diagonal(X[:, list(own)]) ** power
+        return out
+
+    def _powers(self) -> Counter:
+        return Counter((kernel, tuple(own)) for kernel, own in zip(self.kernels, self.places, strict=True))
+
+    @property
+    def trusted(self) -> bool:
+        """Whether all factors are."""
+        return all(kernel.trusted for kernel in self.kernels)
+
+
+class ProductKernels(Family):
+    """All products of up to ``degree`` of the base kernels, repetitions included.
+
+    There are sum_d binomial(r + d - 1, d) of them for r base kernels; none is computed before it is needed.
+
+    Parameters
+    ----------
+    base : list of Kernel or KernelBank
+        Linear kernels of single features make monomials.
+    degree : int >= 1
+    prior : sequence of float, optional
+        rho_d^2 of the degrees d = 1, ..., ``degree``: kernels of degree d are divided by it, so that a larger one makes
+        them rarer. Default: all 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels import MKLRegressor
+    >>> from manykernels.kernels import Linear, ProductKernels
+    >>> X = np.random.default_rng(0).normal(size=(100, 6))
+    >>> y = X[:, 0] * X[:, 3]
+    >>> family = ProductKernels([Linear(columns=[j]) for j in range(6)], degree=3)
+    >>> len(family)
+    83
+    >>> model = MKLRegressor(family, C=100.0).fit(X, y)
+    >>> model.kernel_names_[int(model.weights_.argmax())]
+    'x0 * x3'
+    """
+
+    def __init__(self, base: Any, degree: int, prior: Sequence[float] | None = None) -> None:
+        if isinstance(degree, bool) or not isinstance(degree, (int, np.integer)) or degree < 1:
+            raise ValueError(f"degree must be a whole number of at least 1, got {degree!r}.")
+        self.base = (base if isinstance(base, KernelBank) else KernelBank(base)).written_out()
+        self.degree = int(degree)
+        values = np.ones(self.degree) if prior is None else np.asarray(prior, dtype=float)
+        if values.shape != (self.degree,) or not np.all((values > 0) & np.isfinite(values)):
+            raise ValueError(f"prior must hold {self.degree} positive numbers, one for each degree, got {prior!r}.")
+        self.prior = values
+
+    def __len__(self) -> int:
+        return sum(comb(len(self.base) + d - 1, d) for d in range(1, self.degree + 1))
+
+    def __repr__(self) -> str:
+        return f"ProductKernels({len(self.base)} kernels, degree={self.degree}): {len(self):.3g} kernels"
+
+    def bind(
+        self,
+        X: Any,
+        *,
+        source: Any = None,
+        normalize: str | None = "mean_diag",
+        sample_weight: np.ndarray | None = None,
+    ) -> BoundProducts:
+        """Bind the base kernels, each normalized; their products are taken as they are."""
+        if normalize not in ("mean_diag", "trace", None):
+            raise ValueError(f"normalize={normalize!r} is not for products: take 'mean_diag', 'trace' or None.")
+        base = self.base.bind(X, source=source, normalize=normalize, sample_weight=sample_weight)
+        assert isinstance(base, BoundBank)
+        return BoundProducts(base, self.prior)
+
+
+class BoundProducts(BoundFamily):
+    """Products of kernels bound to training data."""
+
+    def __init__(self, base: BoundBank, prior: np.ndarray) -> None:
+        self.base, self.prior, self.degree = base, prior, prior.size
+        self.X, self.sample_weight = base.X, base.sample_weight
+        S = base.combine(np.ones(base.n_kernels))
+        self._powers = [np.ones_like(S)]
+        for _ in range(self.degree):
+            self._powers.append(self._powers[-1] * S)
+
+    def __len__(self) -> int:
+        return sum(comb(self.base.n_kernels + d - 1, d) for d in range(1, self.degree + 1))
+
+    def sums(self, M: np.ndarray) -> np.ndarray:
+        """Return for each degree the sum of <M, K> over all products in any order, divided by the prior."""
+        return np.array([np.vdot(M, power) for power in self._powers[1:]]) / self.prior
+
+    def sample(self, M: np.ndarray, rng: np.random.Generator, how: str = "gradient") -> Draw:
+        """Draw a product: in proportion to its value times the number of its orders, or uniformly.
+
+        The probability is that of the product in any order.
+        """
+        if how == "uniform":
+            return self._uniform(M, rng)
+        sums = np.maximum(self.sums(M), 0.0)
+        d = 1 + _drawn(sums, rng)
+        A, value, indices = M, 0.0, []
+        for left in range(d - 1, -1, -1):
+            values = np.maximum(self.base.inner_products(A * self._powers[left]), 0.0)
+            j = _drawn(values, rng)
+            indices.append(j)
+            value = float(values[j])
+            if left:
+                A = A * self._matrix(j)
+        member = self.member(tuple(indices))
+        value /= self.prior[d - 1]
+        return Draw(member, value, orders(member.key) * value / float(sums.sum()))
+
+    def _uniform(self, M: np.ndarray, rng: np.random.Generator) -> Draw:
+        r = self.base.n_kernels
+        counts = np.array([comb(r + d - 1, d) for d in range(1, self.degree + 1)], dtype=float)
+        d = 1 + _drawn(counts, rng)
+        # A choice of d out of r + d - 1 places stands for one of d out of r with repetitions.
+        places = np.sort(rng.choice(r + d - 1, size=d, replace=False)) - np.arange(d)
+        member = self.member(tuple(int(j) for j in places))
+        return Draw(member, self.value(M, member), 1.0 / float(counts.sum()))
+
+    def best(self, M: np.ndarray) -> Best:
+        """Search by beam: at each degree the most promising partial products are kept.
+
+        No product that was never built exceeds the largest bound of the partial ones that were dropped.
+        """
+        found: Best | None = None
+        beam: list[tuple[tuple[int, ...], np.ndarray]] = [((), M)]
+        dropped = 0.0
+        for d in range(1, self.degree + 1):
+            options: dict[tuple[int, ...], tuple[float, float, int]] = {}
+            for b, (indices, A) in enumerate(beam):
+                values = self.base.inner_products(A) / self.prior[d - 1]
+                bounds = self._bounds(A, d)
+                for j in np.argsort(-np.maximum(values, bounds))[: 4 * _BEAM]:
+                    key = tuple(sorted((*indices, int(j))))
+                    options.setdefault(key, (float(values[j]), float(bounds[j]), b))
+                rest = np.argsort(-np.maximum(values, bounds))[4 * _BEAM :]
+                dropped = max(dropped, float(np.maximum(values, bounds)[rest].max(initial=0.0)))
+            key = max(options, key=lambda own: options[own][0])
+            if found is None or options[key][0] > found.value:
+                found = Best(self.member(key), options[key][0], np.inf)
+            ranked = sorted(options, key=lambda own: -options[own][1])
+            dropped = max([dropped, *(options[own][1] for own in ranked[_BEAM:])])
+            if d < self.degree:
+                beam = [(own, self._extended(beam[options[own][2]], own)) for own in ranked[:_BEAM]]
+        assert found is not None
+        return found._replace(bound=max(found.value, dropped))
+
+    def _bounds(self, A: np.ndarray, d: int) -> np.ndarray:
+        """Return for each further factor what the products that go on after degree d do not exceed."""
+        bounds = np.zeros(self.base.n_kernels)
+        for more in range(1, self.degree - d + 1):
+            sums = self.base.inner_products(A * self._powers[more]) / self.prior[d + more - 1]
+            bounds = np.maximum(bounds, sums)
+        return bounds
+
+    def _extended(self, partial: tuple[tuple[int, ...], np.ndarray], key: tuple[int, ...]) -> np.ndarray:
+        (new,) = (Counter(key) - Counter(partial[0])).elements()
+        return partial[1] * self._matrix(new)
+
+    def norm_bound(self, M: np.ndarray) -> float:
+        """Return the 2-norm of all values where they are few, else the root of the largest times their sum."""
+        if len(self) <= _FEW:
+            return float(np.sqrt(sum(self.value(M, member) ** 2 for member in self.every())))
+        return float(np.sqrt(self.best(M).bound * self.sums(M).sum()))
+
+    def every(self) -> list[Member]:
+        """Return all products: for small families."""
+        indices = range(self.base.n_kernels)
+        return [
+            self.member(key) for d in range(1, self.degree + 1) for key in combinations_with_replacement(indices, d)
+        ]
+
+    def value(self, M: np.ndarray, member: Member) -> float:
+        """Return <M, K>."""
+        A = M
+        for j in member.key[:-1]:  # type: ignore[index]
+            A = A * self._matrix(j)
+        last = np.array([member.key[-1]])  # type: ignore[index]
+        return float(self.base.inner_products(A, last)[0]) / self.prior[len(member.key) - 1]  # type: ignore[arg-type]
+
+    def member(self, indices: tuple[int, ...]) -> Member:
+        """Return the product of base kernels, in whatever order they are given."""
+        key = tuple(sorted(indices))
+        factors = [self.base.bound[j] for j in key]
+        positions = np.unique(np.concatenate([entry.positions for entry in factors]))
+        places = [np.searchsorted(positions, entry.positions).tolist() for entry in factors]
+        kernel = KernelProduct([entry.kernel for entry in factors], places)
+        kernel.columns, kernel.label = positions.tolist(), None
+        scale = prod(float(self.base.scale[j]) for j in key) / float(self.prior[len(key) - 1])
+        group = " * ".join(dict.fromkeys(entry.group for entry in factors))
+        return Member(key, BoundKernel(kernel, positions, product_name(factors), group), scale)
+
+    def _matrix(self, j: int) -> np.ndarray:
+        weights = np.zeros(self.base.n_kernels)
+        weights[j] = 1.0
+        return self.base.combine(weights)
+
+
+def product_name(factors: Sequence[BoundKernel]) -> str:
+    """Return the name of a product: "age * income" for linear kernels of columns, "x0^2" for a repeated one."""
+    words = Counter(entry.name.removeprefix("Linear on ") for entry in factors)
+    return " * ".join(word if count == 1 else f"{word}^{count}" for word, count in words.items())
+
+
+def orders(key: Any) -> int:
+    """Return in how many orders the factors of a product can be written.
+
+    Examples
+    --------
+    >>> from manykernels.kernels.products import orders
+    >>> orders((1, 1, 2))
+    3
+    """
+    return factorial(len(key)) // prod(factorial(count) for count in Counter(key).values())
+
+
+def _drawn(weights: np.ndarray, rng: np.random.Generator) -> int:
+    """Return a place drawn in proportion to non-negative weights; any if all are 0."""
+    total = float(weights.sum())
+    if total <= 0.0:
+        return int(rng.integers(weights.size))
+    return int(np.searchsorted(np.cumsum(weights), rng.random() * total, side="right").clip(0, weights.size - 1))
