@@ -69,6 +69,8 @@ def main() -> None:
         print(
             "loss      alpha    steps      accuracy         paper        kernels  paper   seconds   times faster    gap"
         )
+        seconds, accuracy, kernels = EXPECTED[name]["silp"]
+        print(f"SILP, in the paper: {accuracy} %, {kernels} kernels, {seconds} s")
         for loss in ("hinge", "logistic"):
             for alpha, paper_seconds, paper_accuracy, paper_std, paper_kernels in EXPECTED[name][loss]:
                 for step in ("gradient", "exact"):

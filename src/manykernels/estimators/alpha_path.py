@@ -46,8 +46,8 @@ def ufo_path(
     X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
     y : array of shape (n_samples,)
     alphas : sequence of float, optional
-        Walked through in decreasing order. Default: ``n_alphas`` of them, evenly spaced on a log scale, from the
-        smallest alpha that leaves no kernel down to ``least`` times that.
+        Walked through in decreasing order. Default: ``n_alphas`` of them, evenly spaced on a log scale, from one that
+        leaves no kernel (the smallest such, but for the multiclass hinge loss) down to ``least`` times that.
     n_alphas : int, default 10
     least : float, default 1e-2
     sample_weight : array of shape (n_samples,), optional
@@ -76,7 +76,7 @@ def ufo_path(
     bench = Bench()
     if alphas is None:
         alphas = _default_alphas(kind(kernels, **parameters), X, y, sample_weight, n_alphas, least, bench)
-    if np.ndim(alphas) != 1 or len(alphas) == 0:
+    if np.ndim(alphas) != 1 or len(alphas) == 0 or not all(isinstance(a, (int, float, np.number)) for a in alphas):
         raise ValueError(f"alphas must be a list of at least one number, got {alphas!r}.")
     path: list[AlphaPoint] = []
     for alpha in np.sort(np.asarray(alphas, dtype=float))[::-1].tolist():
@@ -97,8 +97,9 @@ def _default_alphas(
     """Return alphas from the smallest that leaves no kernel down to a part of it."""
     if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
         raise ValueError(f"n_alphas must be a whole number of at least 1, got {count!r}.")
-    if not 0 < least < 1:
+    if isinstance(least, bool) or not isinstance(least, (int, float, np.number)) or not 0 < least < 1:
         raise ValueError(f"least must be a number between 0 and 1, got {least!r}.")
     estimator._check_parameters()
     theta = estimator._theta(estimator._prepare(X, y, sample_weight), bench)
-    return (largest_alpha(theta) * np.geomspace(1.0, least, count)).tolist()
+    # A little above, since rounding may leave a kernel there.
+    return ((1.0 + 1e-9) * largest_alpha(theta) * np.geomspace(1.0, least, count)).tolist()

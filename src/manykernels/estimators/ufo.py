@@ -35,6 +35,7 @@ from manykernels.estimators.kernel_estimator import (
 from manykernels.estimators.predictor import Predictor
 from manykernels.kernels.bound import BoundBank, learned_kernel
 from manykernels.kernels.features import FeatureMaps, have_features
+from manykernels.kernels.missing import check_views
 from manykernels.kernels.pairs import PairValues, sampled
 from manykernels.losses import (
     EpsilonInsensitive,
@@ -57,6 +58,21 @@ LOSSES = (*_NAMED, "multiclass_hinge")
 REGRESSION_LOSSES = ("squared", "epsilon_insensitive")
 # Part of the memory budget that blocks in flight and the allocator take.
 _HEADROOM = 0.15
+_LONG_TRACE = 1000
+_FROZEN = (
+    "kernels",
+    "alpha",
+    "C",
+    "loss",
+    "epsilon",
+    "p",
+    "average",
+    "features",
+    "normalize",
+    "missing",
+    "fit_intercept",
+    "expected_samples",
+)
 
 
 @dataclass(frozen=True)
@@ -72,9 +88,9 @@ class Task:
 
     def mark(self) -> tuple:
         """Return what tells one training set from another."""
-        values = self.X.data if sp.issparse(self.X) else np.ascontiguousarray(self.X)
-        target = np.ascontiguousarray(self.y) if isinstance(self.y, np.ndarray) else repr(self.y).encode()
-        return self.X.shape, self.samples.rows.size, zlib.crc32(values), zlib.crc32(target)
+        parts = [self.X.data, self.X.indices, self.X.indptr] if sp.issparse(self.X) else [self.X]
+        parts.append(self.y if isinstance(self.y, np.ndarray) else np.frombuffer(repr(self.y).encode(), np.uint8))
+        return self.X.shape, self.samples.rows.size, *(zlib.crc32(np.ascontiguousarray(part)) for part in parts)
 
 
 @dataclass
@@ -82,6 +98,7 @@ class Bench:
     """What one fit leaves for the next on the same data: bound kernels, their values, and where to start."""
 
     bank: BoundBank | None = None
+    bias: np.ndarray | None = None
     source: PairValues | FeatureMaps | None = None
     start: Start | None = None
 
@@ -102,10 +119,6 @@ class BaseUFO(KernelEstimator):
             check_number("expected_samples", self.expected_samples, low=0.0)
         if self.step == "exact" and self.average:
             raise ValueError("average=True is for step='gradient': exact steps need no average.")
-
-    @property
-    def _bias(self) -> float:
-        return 1.0 if self.fit_intercept else 0.0
 
     # -- fit ------------------------------------------------------------------------------------------------
 
@@ -140,7 +153,7 @@ class BaseUFO(KernelEstimator):
         with listen(print_step) if self.verbose else nullcontext():
             result = ufo(theta, epochs=self.epochs, sampling=self.sampling, tol=self.tol, random_state=random)
         bench.start = theta.state()
-        self._last = task.mark(), bench.start
+        self._last = task.mark(), self._frozen()["loss"], bench.start
         self._stream = self._following(bench.bank, theta, result)
         self.n_iter_, self.trace_, self.n_seen_ = len(result.trace), result.trace, samples.owner.size
         weights = theta.norm.weights(result.norms) if self.average else result.coef
@@ -161,29 +174,43 @@ class BaseUFO(KernelEstimator):
         """Return a new bench; with a warm start, one that goes on where the last fit on the same data ended."""
         if not (self.warm_start and hasattr(self, "_last")):
             return Bench()
-        if task.mark() != self._last[0]:
+        mark, loss, start = self._last
+        if task.mark() != mark:
             raise ValueError("warm_start=True goes on with the same samples; for new ones there is partial_fit.")
-        return Bench(start=self._last[1])
+        # The steps of another loss need not be feasible for this one.
+        return Bench(start=start if loss == self._frozen()["loss"] else None)
+
+    def _frozen(self) -> dict[str, Any]:
+        """Return the parameters that a walk cannot change on its way."""
+        own = {name: getattr(self, name) for name in _FROZEN if hasattr(self, name)}
+        return {**own, "loss": (own["loss"], own.pop("epsilon", None))}
 
     def _bound(self, table: Any, X: Any, weight: np.ndarray) -> BoundBank:
         bank = self._bank(table).written_out()
         bound = bank.bind(X, source=table, normalize=self.normalize, sample_weight=weight, storage="recomputed")
         assert isinstance(bound, BoundBank)
+        # A kernel is augmented by a constant of its own size, which for kernels of mean diagonal 1 is 1.
+        level = bound.diagonal() @ (weight / weight.sum()) if self.fit_intercept else np.zeros(bound.n_kernels)
+        self._bias = np.sqrt(level)
         return bound
 
     def _theta(self, task: Task, bench: Bench) -> Theta:
         if bench.bank is None:
             bench.bank = self._bound(task.table, task.X[task.samples.rows], task.samples.weight)
+            bench.bias = self._bias
+        assert bench.bias is not None
+        self._bias = bench.bias
         bank, loss, y, C = bench.bank, task.loss, task.y, task.C
-        named = isinstance(loss, (OneVsRest, MulticlassHinge))
-        if self.step == "exact" and not named:
+        own = isinstance(getattr(self, "loss", None), JointLoss)
+        if self.step == "exact" and own:
             raise ValueError("step='exact' needs a loss with a name, not one of your own.")
-        exact = named and self.step != "gradient" and not self.average
+        exact = not own and self.step != "gradient" and not self.average
         rule = make_rule(loss, self.alpha, float(C.sum()), bank.n_kernels, self.p, exact)
         if bench.source is None:
             bench.source = self._source(bank, loss.n_outputs)
         if isinstance(bench.source, FeatureMaps):
-            return FeatureTheta(bench.source, bank.X, loss, y, C, rule, self.average, bench.start)
+            kept = int((1 - _HEADROOM) * budget_bytes(self.memory_budget)) // 16
+            return FeatureTheta(bench.source, bank.X, loss, y, C, rule, self.average, bench.start, kept=kept)
         return SampleTheta(bench.source, loss, y, C, rule, self.average, bench.start)
 
     def _source(self, bank: BoundBank, n_outputs: int) -> PairValues | FeatureMaps:
@@ -192,7 +219,16 @@ class BaseUFO(KernelEstimator):
         if maps is not None and self.features == "auto":
             n_features = int(maps.transform(bank.X[:1])[1][-1])
             maps = maps if n_features <= bank.n_kernels * bank.n_samples else None
-        return PairValues(bank, self._bias, self._value_bytes(bank, n_outputs)) if maps is None else maps
+        if maps is not None:
+            return maps
+        pairs = PairValues(bank, self._bias, self._value_bytes(bank, n_outputs))
+        if not pairs.is_held:
+            warn(
+                f"The values of {bank.n_kernels} kernels on pairs of {bank.n_samples} samples do not fit into the "
+                "memory budget and are computed anew twice an epoch: raise memory_budget, or take kernels with feature "
+                "maps."
+            )
+        return pairs
 
     def _maps(self, bank: BoundBank) -> FeatureMaps | None:
         """Return the feature maps, if all kernels have one and they are not ruled out."""
@@ -221,8 +257,9 @@ class BaseUFO(KernelEstimator):
 
     def _following(self, bank: BoundBank, theta: Theta, result: UfoResult) -> Stream:
         """Return the stream that partial_fit goes on with after a fit."""
-        stream = self._new_stream(bank, theta.loss, float(theta.C.sum()), isinstance(theta, FeatureTheta))
-        factor = follow_on(stream, theta, result.certificate, len(result.trace))
+        unit = float(theta.C.mean()) / self.C
+        stream = self._new_stream(bank, theta.loss, theta.n_samples, unit, isinstance(theta, FeatureTheta))
+        factor = follow_on(stream, theta, result)
         if isinstance(stream, FeatureStream) and isinstance(theta, FeatureTheta):
             stream.theta.v.theta[:] = factor * theta.v.theta
             stream.theta.forget_average()
@@ -231,9 +268,11 @@ class BaseUFO(KernelEstimator):
             stream.X, stream.beta = bank.X[kept], factor * theta.beta[kept]
         return stream
 
-    def _new_stream(self, bank: BoundBank, loss: JointLoss, total_C: float, explicit: bool) -> Stream:
-        if self.expected_samples is not None:
-            total_C = self.C * float(self.expected_samples)
+    def _new_stream(self, bank: BoundBank, loss: JointLoss, n_samples: int, unit: float, explicit: bool) -> Stream:
+        """Return a stream for samples whose mean weight is ``unit``."""
+        n_expected = n_samples if self.expected_samples is None else float(self.expected_samples)
+        self._stream_is = self._frozen(), unit
+        total_C = self.C * unit * n_expected
         rule = make_rule(loss, self.alpha, total_C, bank.n_kernels, self.p)
         light = sampled(bank, bank.X[:1])
         if explicit:
@@ -241,18 +280,37 @@ class BaseUFO(KernelEstimator):
             return FeatureStream(maps, light.X, loss, rule, self.average)
         return SampleStream(light, loss, rule, self._bias, self._value_bytes(bank, loss.n_outputs))
 
+    def _begin_batch(self) -> bool:
+        """Return whether this is the first batch; raise if a stream cannot go on with these parameters."""
+        if not hasattr(self, "_predictors"):
+            return True
+        if not hasattr(self, "_stream"):
+            raise ValueError("A model that was loaded from a file can predict, but not go on learning.")
+        now, then = self._frozen(), self._stream_is[0]
+        changed = [name for name in now if now[name] is not then[name] and now[name] != then[name]]
+        if changed:
+            raise ValueError(f"{changed[0]} has changed since the stream began: clone the estimator to begin anew.")
+        return False
+
     def _learn_batch(self, table: Any, X: Any, loss: JointLoss, y: Any, weight: np.ndarray) -> None:
         """Learn from one batch of a stream, and set the attributes."""
         started = time.perf_counter()
+        used = np.flatnonzero(weight > 0)
+        if used.size == 0:
+            raise ValueError("sample_weight is zero for every sample: there is nothing to learn from.")
+        if used.size < weight.size:
+            X, weight = X[used], weight[used]
+            y = y[used] if isinstance(y, np.ndarray) else [y[i] for i in used]
         if not hasattr(self, "_stream"):
             bank = self._bound(table, X, weight)
             explicit = self._maps(bank) is not None
-            self._stream = self._new_stream(bank, loss, self.C * float(weight.sum()), explicit)
+            self._stream = self._new_stream(bank, loss, weight.size, float(weight.mean()), explicit)
             self._light_bank, self.trace_, self.n_seen_ = sampled(bank, X[:1]), [], 0
+        check_views(X, [(entry.name, entry.positions) for entry in self._light_bank.bound])
         if self.average and isinstance(self._stream, SampleStream):
             raise ValueError("average=True with partial_fit needs kernels with finite feature maps.")
         stream = self._stream.copied()  # an error leaves the old one
-        stream.learn(X, y, weight)
+        stream.learn(X, y, weight / self._stream_is[1])
         self._stream = stream
         norms, certificate = stream.norms(), stream.certificate
         weights = norm_of(stream.rule).weights(norms) if self.average else stream.coef()
@@ -263,11 +321,11 @@ class BaseUFO(KernelEstimator):
         self.intercept_ = self._predictors[0].intercept
         self.n_seen_ += weight.size
         seconds = time.perf_counter() - started + (self.trace_[-1].seconds if self.trace_ else 0.0)
-        step = Step(
-            len(self.trace_) + 1, seconds, certificate.primal, certificate.gap, self.active_.size, float(self.tol)
-        )
-        self.trace_ = [*self.trace_, step]
-        self.n_iter_ = len(self.trace_)
+        number = self.trace_[-1].iteration + 1 if self.trace_ else 1
+        step = Step(number, seconds, certificate.primal, certificate.gap, self.active_.size, float(self.tol))
+        # Of a long stream every other step is forgotten, again and again.
+        self.trace_ = [*(self.trace_ if len(self.trace_) < _LONG_TRACE else self.trace_[::2]), step]
+        self.n_iter_ = number
 
     def _stream_predictor(self, stream: Stream, total: float) -> Predictor:
         if isinstance(stream, FeatureStream):
@@ -305,7 +363,8 @@ class BaseUFO(KernelEstimator):
 
     def _sample_predictor(self, bank: BoundBank, beta: np.ndarray, rows: np.ndarray, n_train: int) -> Predictor:
         """Return the predictor with the coefficients beta (n_outputs, n) of the learned kernel."""
-        machine = Machine(beta, np.zeros_like(beta), self._bias**2 * beta.sum(axis=1) + self._offset)
+        constant = float(self.weights_ @ self._bias**2)
+        machine = Machine(beta, np.zeros_like(beta), constant * beta.sum(axis=1) + self._offset)
         return Predictor.from_machine(bank, self.weights_, machine, rows, n_train)
 
     def _feature_predictor(self, bank: BoundBank, vectors: np.ndarray, first: np.ndarray) -> Predictor:
@@ -313,8 +372,8 @@ class BaseUFO(KernelEstimator):
         intercept, parts = np.full(vectors.shape[0], float(self._offset)), []
         for k in self.active_:
             own = vectors[:, first[k] : first[k + 1]]
-            if self._bias:
-                intercept, own = intercept + self._bias * own[:, -1], own[:, :-1]
+            if np.any(self._bias):
+                intercept, own = intercept + self._bias[k] * own[:, -1], own[:, :-1]
             parts.append(np.sqrt(bank.scale[k]) * own)
         nobody, nothing = np.zeros(0, np.int64), np.zeros((vectors.shape[0], 0))
         kernel = learned_kernel(bank, self.weights_, nobody)
@@ -327,7 +386,7 @@ class BaseUFO(KernelEstimator):
         used = components[:, :, self.active_]
         keep = np.flatnonzero(np.any(used != 0, axis=(1, 2)))
         coef = used[keep].transpose(2, 1, 0) / self.weights_[self.active_, None, None]
-        intercept = self._bias**2 * used.sum(axis=(0, 2)) + self._offset
+        intercept = used.sum(axis=0) @ self._bias[self.active_] ** 2 + self._offset
         kernel = learned_kernel(bank, self.weights_, keep)
         return Predictor(kernel, coef, intercept, self.active_, rows[keep], n_train)
 
@@ -377,8 +436,9 @@ class UFOMKLClassifier(ClassifierMixin, BaseUFO):
         Passes over the samples.
     step : {"auto", "exact", "gradient"}, default "auto"
         "gradient" is the paper's: a subgradient of one sample's loss, and a gap that falls like 1 / epochs. "exact"
-        goes to the best coefficient of that sample, at about the same cost, and the gap falls geometrically. "auto" is
-        "exact" where there is no average and the loss has a name. ``partial_fit`` always takes gradient steps.
+        goes to the best coefficient of that sample, at about the same cost, and the gap falls geometrically in the end,
+        for a large C after many epochs. "auto" is "exact" where there is no average and the loss has a name.
+        ``partial_fit`` always takes gradient steps.
     p : float in (1, 2] or None, default None
         Another power of the norm.
     sampling : {"shuffle", "uniform"}, default "shuffle"
@@ -392,15 +452,17 @@ class UFOMKLClassifier(ClassifierMixin, BaseUFO):
     missing : {"error", "ignore"}, default "error"
         As for :class:`MKLClassifier`.
     fit_intercept : bool, default True
-        Augment every kernel by 1.
+        Augment every kernel by a constant, its mean diagonal. Unbalanced classes alone then give each kernel something
+        to do: for few kernels, center the classes or set this to False.
     class_weight : dict, "balanced" or None, default None
     tol : float, default 0.0
         Stop when the relative duality gap falls to this.
     warm_start : bool, default False
-        Let ``fit`` go on where the last one on the same samples ended.
+        Let ``fit`` go on where the last one on the same samples ended; with another loss, or in a copy that was
+        pickled, it begins anew.
     expected_samples : float or None, default None
         What C is stated for in a stream: ``partial_fit`` weighs the regularizer by 1 / (C expected_samples). None is
-        the number of samples of the first call.
+        the number of samples of the first call. Weights of samples count beside the mean weight of the first call.
     memory_budget : int, str or None, default None
         Memory that a fit may use, in bytes or as "2GB"; None is half of what is free.
     random_state : int, RandomState or None, default None
@@ -503,7 +565,8 @@ class UFOMKLClassifier(ClassifierMixin, BaseUFO):
             X = self._checked_with(given, y, reset=True)
             weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
             samples = _every_sample(weight)
-            labels = [y[i] for i in samples.rows]
+            every = list(y)  # by place, whatever the index of a Series says
+            labels = [every[i] for i in samples.rows]
             return Task(self._table(given, X), X, samples, self.loss, labels, self.C * samples.weight)
         X, y = validate_data(self, given, y, **self._data_rules())
         check_classification_targets(y)
@@ -554,9 +617,7 @@ class UFOMKLClassifier(ClassifierMixin, BaseUFO):
         return self
 
     def _partial_fit(self, given: Any, y: Any, classes: Any, sample_weight: Any) -> None:
-        first = not hasattr(self, "_predictors")
-        if not first and not hasattr(self, "_stream"):
-            raise ValueError("A model that was loaded from a file can predict, but not go on learning.")
+        first = self._begin_batch()
         if isinstance(self.loss, JointLoss):
             X = self._checked_with(given, y, reset=first)
             weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -580,6 +641,8 @@ class UFOMKLClassifier(ClassifierMixin, BaseUFO):
         if isinstance(self.class_weight, str):
             raise ValueError("class_weight='balanced' needs all samples at once: give numbers for partial_fit.")
         factors = {} if self.class_weight is None else self.class_weight
+        if not isinstance(factors, dict) or set(factors) - set(self.classes_.tolist()):
+            raise ValueError(f"class_weight must be a dict of weights of the classes, got {self.class_weight!r}.")
         weight = weight * np.array([factors.get(label, 1.0) for label in self.classes_.tolist()])[codes]
         loss, targets = self._loss_and_targets(codes)
         self._learn_batch(self._table(given, X), X, loss, targets, weight)
@@ -587,12 +650,17 @@ class UFOMKLClassifier(ClassifierMixin, BaseUFO):
     def _checked_with(self, given: Any, y: Any, reset: bool) -> Any:
         """Return checked samples; their targets may be anything, but one for each."""
         X = validate_data(self, given, reset=reset, **self._data_rules())
-        if len(y) != X.shape[0]:
-            raise ValueError(f"y has {len(y)} targets, but X has {X.shape[0]} samples.")
+        if not hasattr(y, "__len__") or len(y) != X.shape[0]:
+            many = len(y) if hasattr(y, "__len__") else "no"
+            raise ValueError(f"y has {many} targets, but X has {X.shape[0]} samples.")
         return X
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        if isinstance(self.loss, (OneVsRest, MulticlassHinge)):
+            raise ValueError(
+                f"loss must be the name of {type(self.loss).__name__}, one of {LOSSES}, or one of your own."
+            )
         if not isinstance(self.loss, JointLoss):
             check_choice("loss", self.loss, LOSSES)
 
@@ -742,14 +810,13 @@ class UFOMKLRegressor(RegressorMixin, BaseUFO):
         """
         with self._all_or_nothing():
             self._check_parameters()
-            first = not hasattr(self, "_predictors")
-            if not first and not hasattr(self, "_stream"):
-                raise ValueError("A model that was loaded from a file can predict, but not go on learning.")
+            first = self._begin_batch()
             given = X
             X, y = validate_data(self, X, y, reset=first, y_numeric=True, **self._data_rules())
             weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
             if first:
-                self._offset = float(np.mean(y)) if self.fit_intercept else 0.0
+                counted = weight if np.any(weight > 0) else np.ones_like(weight)
+                self._offset = float(np.average(y, weights=counted)) if self.fit_intercept else 0.0
             target = np.asarray(y, dtype=np.float64)[:, None] - self._offset
             self._learn_batch(self._table(given, X), X, self._loss(), target, weight)
         return self

@@ -6,6 +6,7 @@ from manykernels.kernels.continuous import ContinuousFamily, DirichletFamily, Ga
 from manykernels.kernels.features import Nystroem, RandomFourier
 from manykernels.kernels.ladder import GaussianLadder
 from manykernels.kernels.parametric import ParametricKernel
+from manykernels.kernels.powers import PowerOfSum
 from manykernels.kernels.precomputed import Precomputed
 from manykernels.kernels.products import ProductKernels
 from manykernels.kernels.standard import standard_bank
@@ -23,6 +24,7 @@ __all__ = [
     "Nystroem",
     "ParametricKernel",
     "Polynomial",
+    "PowerOfSum",
     "Precomputed",
     "ProductKernels",
     "RandomFourier",

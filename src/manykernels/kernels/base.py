@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
+from functools import lru_cache
 from itertools import combinations_with_replacement
 from math import comb, factorial, prod
 from typing import Any
@@ -90,9 +91,7 @@ class Kernel(ABC):
 
     def parameters(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
-        return {
-            name: getattr(self, name) for name in inspect.signature(type(self).__init__).parameters if name != "self"
-        }
+        return {name: getattr(self, name) for name in _arguments(type(self))}
 
     @property
     def title(self) -> str:
@@ -111,6 +110,12 @@ class Kernel(ABC):
 
     def __deepcopy__(self, memo: dict) -> Kernel:
         return self  # kernels do not change: scikit-learn's clone shares them, and precomputed matrices with them
+
+
+@lru_cache(maxsize=256)
+def _arguments(kind: type) -> tuple[str, ...]:
+    """Return the names of a constructor's arguments."""
+    return tuple(name for name in inspect.signature(kind.__init__).parameters if name != "self")  # type: ignore[misc]
 
 
 def _short(value: Any) -> str:

@@ -6,7 +6,7 @@ With such kernels a predictor is a vector, not a list of samples: it can learn f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -94,8 +94,7 @@ class RandomFourier(FeatureKernel):
 
     def features(self, X: Any) -> np.ndarray:
         waves = self.n_components // 2
-        frequencies = np.random.default_rng(self.seed).standard_normal((X.shape[1], waves)) / self.width
-        phases = np.asarray(X @ frequencies)
+        phases = np.asarray(X @ _frequencies(self.seed, X.shape[1], waves)) / self.width
         return np.hstack([np.cos(phases), np.sin(phases)]) / np.sqrt(waves)
 
     def diagonal(self, X: Any) -> np.ndarray:
@@ -105,6 +104,12 @@ class RandomFourier(FeatureKernel):
     def title(self) -> str:
         """The kernel's name without its columns."""
         return f"RandomFourier(width={self.width:.6g}, n_components={self.n_components})"
+
+
+@lru_cache(maxsize=64)
+def _frequencies(seed: int, n_columns: int, count: int) -> np.ndarray:
+    """Return random frequencies for a width of 1, shape (n_columns, count)."""
+    return np.random.default_rng(seed).standard_normal((n_columns, count))
 
 
 class Nystroem(FeatureKernel):
@@ -187,12 +192,13 @@ class FeatureMaps:
         Factors of the kernels.
     cosine : bool
         Divide each kernel's features by their length.
-    bias : float
-        This constant is a feature of every kernel that is not zero, which augments it by its square; 0 is none.
+    bias : float or ndarray of shape (n_kernels,)
+        This constant is a feature of each kernel that is not zero, which augments it by its square; 0 is none.
     """
 
-    def __init__(self, bound: Sequence[BoundKernel], scale: np.ndarray, cosine: bool, bias: float) -> None:
-        self.bound, self.scale, self.cosine, self.bias = list(bound), scale, cosine, bias
+    def __init__(self, bound: Sequence[BoundKernel], scale: np.ndarray, cosine: bool, bias: Any) -> None:
+        self.bound, self.scale, self.cosine = list(bound), scale, cosine
+        self.bias = np.where(scale > 0, np.broadcast_to(bias, scale.shape), 0.0)
 
     def transform(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the features of the rows, shape (len(X), n_features), and where each kernel's begin, and the end."""
@@ -207,8 +213,7 @@ class FeatureMaps:
             length = np.sqrt(np.sum(part * part, axis=1, keepdims=True))
             part = np.divide(part, length, out=np.zeros_like(part), where=length > 0)
         part = np.sqrt(self.scale[k]) * part
-        bias = np.full(len(part), self.bias if self.scale[k] > 0 else 0.0)
-        return np.column_stack([part, bias]) if self.bias else part
+        return np.column_stack([part, np.full(len(part), self.bias[k])]) if np.any(self.bias) else part
 
 
 def have_features(bound: Sequence[BoundKernel], X: Any) -> bool:

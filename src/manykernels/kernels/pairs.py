@@ -26,8 +26,8 @@ class PairValues:
     Parameters
     ----------
     bank : BoundBank
-    bias : float
-        Every kernel that is not zero is augmented by the square of this constant; 0 is none.
+    bias : float or ndarray of shape (n_kernels,)
+        Each kernel that is not zero is augmented by the square of this constant; 0 is none.
     memory_budget : int
         Bytes for kernel values.
     hold : bool
@@ -39,9 +39,9 @@ class PairValues:
         Whether all pairs fit into the budget; otherwise they are computed in blocks of rows, again and again.
     """
 
-    def __init__(self, bank: BoundBank, bias: float, memory_budget: int, hold: bool = True) -> None:
+    def __init__(self, bank: BoundBank, bias: float | np.ndarray, memory_budget: int, hold: bool = True) -> None:
         self.bank, self.dtype = bank, PRECISIONS[bank.precision]
-        self._bias = np.where(bank.scale > 0, bias**2, 0.0)
+        self._bias = np.where(bank.scale > 0, np.square(bias), 0.0)
         self.n_samples, self.n_kernels = bank.n_samples, bank.n_kernels
         self._groups = make_groups(bank.bound)
         self._views = [group.view(bank.X) for group in self._groups]

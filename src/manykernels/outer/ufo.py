@@ -12,7 +12,7 @@ and each sample hears of the steps since its last visit when it is visited again
 for each step that moved and nothing else is written. As a vector, for kernels with finite feature maps: memory does
 not grow with the number of samples.
 
-A bias comes with augmented kernels, k + 1: there is no intercept in the problem itself.
+A bias comes with augmented kernels, k plus a constant: there is no intercept in the problem itself.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ _AHEAD = 64
 _SMALL_PASS = 1 << 16
 # Features of samples are computed for this many numbers at a time, and kept if there are no more than that many.
 _CHUNK, _KEPT = 1 << 20, 1 << 24
+# A gap of this size is rounding.
+_ROUNDING = 1e-13
 _COMPILED: dict[type, int] = {
     Hinge: steps.HINGE,
     Logistic: steps.LOGISTIC,
@@ -67,8 +69,9 @@ def make_rule(
         Whether steps go to the maximum of the dual in the coefficients of a sample.
     """
     p = ElasticNorm(p=p).power(n_kernels)
-    kind = steps.MULTICLASS_HINGE if isinstance(loss, MulticlassHinge) else steps.CUSTOM
-    if isinstance(loss, OneVsRest):
+    # A subclass may have a descent of its own.
+    kind = steps.MULTICLASS_HINGE if type(loss) is MulticlassHinge else steps.CUSTOM
+    if type(loss) is OneVsRest:
         kind = _COMPILED.get(type(loss.loss), steps.CUSTOM)
     epsilon = getattr(getattr(loss, "loss", None), "epsilon", 0.0)
     if exact and kind == steps.CUSTOM:
@@ -432,6 +435,8 @@ class FeatureTheta(Theta):
         Where to go on, on the same samples.
     remember : bool
         Whether the steps of each sample are kept, for the certificate of a batch; not for a stream.
+    kept : int
+        Most numbers that are kept of the samples' features; beyond, they are computed when they are needed.
     """
 
     def __init__(
@@ -445,6 +450,7 @@ class FeatureTheta(Theta):
         average: bool = False,
         start: Start | None = None,
         remember: bool = True,
+        kept: int = _KEPT,
     ) -> None:
         super().__init__(loss, y, C, rule, len(maps.bound), average)
         first = maps.transform(X[:1])[1]
@@ -453,7 +459,7 @@ class FeatureTheta(Theta):
         self.v = Vector(np.zeros(shape), first, np.zeros(shape if average else (0, 0)))
         n = self.n_samples if remember or self.rule.loss == steps.CUSTOM else 1
         self.beta, self.visits = np.zeros((n, self.n_outputs)), np.zeros(n)
-        self._remembers = remember
+        self._remembers, self._kept = remember, kept
         self._phi: np.ndarray | None = None
         if start is not None:
             self.begin(start)
@@ -468,6 +474,11 @@ class FeatureTheta(Theta):
         if self.rule.loss == steps.CUSTOM:
             self.beta, self.visits = np.zeros((weight.size, self.n_outputs)), np.zeros(weight.size)
             self.offsets = np.zeros(weight.size)
+
+    def forget_samples(self) -> None:
+        """Let go of the samples at hand: what was learned from them is in theta."""
+        self.X, self.y, self._phi = self.X[:1], None, None
+        self.gain, self.offsets = self.gain[:1], self.offsets[:1]
 
     def advance(self, order: np.ndarray) -> None:
         for rows in self._chunks(order):
@@ -525,7 +536,7 @@ class FeatureTheta(Theta):
         return (order[low : low + size] for low in range(0, order.size, size))
 
     def _features(self, rows: np.ndarray) -> np.ndarray:
-        if self._phi is None and self.n_samples * int(self.v.first[-1]) <= _KEPT:
+        if self._phi is None and self.n_samples * int(self.v.first[-1]) <= self._kept:
             self._phi = self.maps.transform(self.X)[0]
         return self.maps.transform(self.X[rows])[0] if self._phi is None else self._phi[rows]
 
@@ -599,7 +610,7 @@ def ufo(
         seconds, n_active = time.perf_counter() - started, int(np.count_nonzero(norms))
         trace.append(Step(epoch, seconds, certificate.primal, certificate.gap, n_active, tol))
         interrupted = _interrupted(emit, trace[-1]) or interrupted
-        if interrupted or certificate.gap <= tol:
+        if interrupted or certificate.gap <= max(tol, _ROUNDING):
             break
         if epoch == 1 and theta.average and epochs > 1:
             theta.forget_average()

@@ -192,7 +192,7 @@ def longest_ascent(rule, walk, trial, along, own, rise, bend, limit):
     The derivative of the dual at a step s is rise - bend s - output(s); it falls.
     """
     slope = rise - trial_output(rule, walk, trial, along, own, 0.0)
-    if slope <= 0.0 or limit <= 0.0:
+    if slope <= _EQUAL * max(1.0, abs(rise)) or limit <= 0.0:
         return 0.0
     stiff = bend
     for k in range(own.size):

@@ -19,7 +19,7 @@ from manykernels.kernels.features import FeatureMaps
 from manykernels.kernels.pairs import PairValues, sampled
 from manykernels.losses import JointLoss
 from manykernels.outer import ufo_steps as steps
-from manykernels.outer.ufo import FeatureTheta, SampleTheta, Theta
+from manykernels.outer.ufo import FeatureTheta, SampleTheta, Theta, UfoResult, norm_of
 from manykernels.outer.ufo_steps import Rule, Vector, Walk
 
 
@@ -104,6 +104,7 @@ class FeatureStream(Stream):
         self.theta.renew(X, y, weight)
         self.theta.advance(np.arange(weight.size))
         self.theta.settle()
+        self.theta.forget_samples()
         self.certificate = self.theta.stream_certificate()
 
     def copied(self) -> FeatureStream:
@@ -135,19 +136,22 @@ class SampleStream(Stream):
     loss : JointLoss
     rule : Rule
         With gradient steps.
-    bias : float
+    bias : ndarray of shape (n_kernels,)
         As for :class:`PairValues`.
     memory_budget : int
         Bytes for kernel values.
     """
 
-    def __init__(self, bank: BoundBank, loss: JointLoss, rule: Rule, bias: float, memory_budget: int) -> None:
+    def __init__(self, bank: BoundBank, loss: JointLoss, rule: Rule, bias: np.ndarray, memory_budget: int) -> None:
         m = bank.n_kernels
         super().__init__(loss, rule, Walk(np.zeros(m), np.zeros(m), np.zeros(2), np.zeros(4), np.zeros(0)))
         self.bank, self.bias, self.memory_budget = bank, bias, memory_budget
         self.X, self.beta = bank.X[:0], np.zeros((0, loss.n_outputs))
 
     def learn(self, X: Any, y: Any, weight: np.ndarray) -> None:
+        X = X.tocsr() if sp.issparse(X) else X
+        if sp.issparse(self.X) != sp.issparse(X):
+            X = sp.csr_matrix(X) if sp.issparse(self.X) else X.toarray()
         rows = sp.vstack([self.X, X]).tocsr() if sp.issparse(X) else np.vstack([self.X, X])
         n, n_old = rows.shape[0], self.X.shape[0]
         pairs = PairValues(sampled(self.bank, rows), self.bias, self.memory_budget, hold=False)
@@ -168,16 +172,19 @@ def _padded(y: Any, n_old: int) -> Any:
     return [None] * n_old + list(y)
 
 
-def follow_on(stream: Stream, theta: Theta, certificate: Certificate, epochs: int) -> float:
+def follow_on(stream: Stream, theta: Theta, result: UfoResult) -> float:
     """Let a stream go on after a batch, which counts as the steps that it took; return the factor of theta.
 
-    The batch's objective and dual value are what the stream's certificate begins with.
+    What the stream's certificate begins with are the batch's losses and dual point, and its predictor with the stream's
+    own regularizer: lambda may be another.
     """
-    t, lam = float(epochs * theta.n_samples), 1.0 / theta.C.sum()
+    t, lam = float(len(result.trace) * theta.n_samples), 1.0 / theta.C.sum()
     factor = t * lam if theta.rule.exact else t / theta.n_steps
     stream.walk.squared[:] = factor**2 * theta.walk.squared
     stream.walk.clock[:] = t, 0.0
-    slopes = np.sqrt(np.maximum(stream.walk.squared, 0.0)) / (t * lam)
-    offset = certificate.dual + theta.norm.conjugate(slopes)
-    stream.walk.totals[:] = t * lam * np.array([certificate.primal, offset, 0.0, 0.0])
+    losses = lam * (result.certificate.primal - theta.norm.value(result.norms))
+    regularizer = stream.rule.lam * norm_of(stream.rule).value(result.norms)
+    slopes = np.sqrt(np.maximum(theta.walk.squared, 0.0)) * factor / (t * lam)
+    offset = lam * (result.certificate.dual + theta.norm.conjugate(slopes))
+    stream.walk.totals[:] = t * np.array([losses, offset, regularizer, 0.0])
     return factor

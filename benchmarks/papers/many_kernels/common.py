@@ -1,0 +1,84 @@
+"""What the scripts of this folder share: checks of the thesis's conclusions, plots, data, splits."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+from sklearn.preprocessing import StandardScaler
+
+from manykernels import datasets
+
+# Table 6.2: training, validation and test sizes.
+SIZES = {
+    "ida_banana": (500, 1000, 2000),
+    "ida_breast_cancer": (105, 27, 131),
+    "ida_diabetis": (307, 77, 384),
+    "ida_image": (500, 500, 1000),
+    "ionosphere": (140, 36, 175),
+    "ida_ringnorm": (500, 1000, 2000),
+    "sonar": (83, 21, 104),
+    "ida_thyroid": (86, 22, 107),
+    "ida_waveform": (500, 1000, 2000),
+}
+
+
+def arguments(description: str, **defaults) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--out", type=Path, help="folder for the plot")
+    for name, value in defaults.items():
+        if isinstance(value, (list, tuple)):
+            parser.add_argument(f"--{name}", nargs="*", type=type(value[0]), default=list(value))
+        else:
+            parser.add_argument(f"--{name}", type=type(value), default=value)
+    return parser.parse_args()
+
+
+def conclude(words: str, holds: bool) -> None:
+    """Say whether a conclusion of the thesis holds in this run."""
+    print(f"{'holds' if holds else 'DOES NOT HOLD'}: {words}", flush=True)
+
+
+def plot(folder: Path | None, name: str, curves: dict, *, xlabel: str, ylabel: str, logx=False, logy=False) -> None:
+    """Draw curves {label: (x, y)} to a file, if a folder is given."""
+    if folder is None:
+        return
+    from matplotlib import pyplot
+
+    folder.mkdir(parents=True, exist_ok=True)
+    figure, ax = pyplot.subplots(layout="constrained")
+    for label, (x, y) in curves.items():
+        ax.plot(x, y, "o-", markersize=3, label=label)
+    ax.set(xlabel=xlabel, ylabel=ylabel, xscale="log" if logx else "linear", yscale="log" if logy else "linear")
+    ax.legend()
+    figure.savefig(folder / f"{name}.png")
+    pyplot.close(figure)
+
+
+def bars(folder: Path | None, name: str, values: dict[str, float], ylabel: str) -> None:
+    """Draw a bar for each label to a file, if a folder is given."""
+    if folder is None:
+        return
+    from matplotlib import pyplot
+
+    folder.mkdir(parents=True, exist_ok=True)
+    figure, ax = pyplot.subplots(layout="constrained")
+    ax.bar(list(values), list(values.values()))
+    ax.set_ylabel(ylabel)
+    ax.tick_params(axis="x", rotation=60)
+    figure.savefig(folder / f"{name}.png")
+    pyplot.close(figure)
+
+
+def split(name: str, run: int):
+    """Return (train, validation, test) pairs (X, y) of one run, standardized by the training part; y of variance 1."""
+    data = datasets.load(name)
+    X, target = np.asarray(data.data, dtype=float), np.asarray(data.target)
+    y = np.where(target == np.unique(target)[-1], 1.0, -1.0)
+    order = np.random.default_rng(run).permutation(len(y))
+    sizes = np.cumsum(SIZES[name])
+    parts = [order[low:high] for low, high in zip([0, *sizes[:2]], sizes, strict=True)]
+    scaler = StandardScaler().fit(X[parts[0]])
+    mean, spread = y[parts[0]].mean(), y[parts[0]].std()
+    return [(scaler.transform(X[own]), (y[own] - mean) / spread) for own in parts]

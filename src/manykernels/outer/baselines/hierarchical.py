@@ -1,0 +1,183 @@
+"""Hierarchical MKL on the lattice of products: a product only with all its factors (Bach, 2008).
+
+    minimize over w   1/2 (sum_v d_v ||w_D(v)||)^2 + sum_i C_i loss(y_i, sum_v <w_v, phi_v(x_i)> + b)
+
+D(v) are the products that v divides, v among them, and d_v grows with the degree. With eta >= 0 and
+sum_v d_v^2 eta_v <= 1, the kernel is sum_v zeta_v K_v, 1 / zeta_v = sum over the divisors u of v of 1 / eta_u, and the
+best eta for given w is eta_v proportional to ||w_D(v)|| / d_v: an alternation with the machine. It runs on an active
+set that holds all divisors of its products; products whose divisors are all in it join while their quadratic form
+exceeds d^2 beta' K beta.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from manykernels.compute.threads import blas_threads_for
+from manykernels.core.progress import emit
+from manykernels.core.results import Certificate, Machine, Result, Step
+from manykernels.kernels.family import Collection
+from manykernels.kernels.products import BoundProducts
+from manykernels.losses import Loss
+from manykernels.norms import LpNorm
+from manykernels.outer.family import FamilyProblem, FamilyResult, outer_products
+
+_ROUNDS, _STILL = 50, 1e-3
+
+
+def hierarchical(
+    family: BoundProducts,
+    loss: Loss,
+    y: np.ndarray,
+    C: np.ndarray,
+    *,
+    fit_intercept: bool = True,
+    growth: float = 2.0,
+    tol: float = 1e-2,
+    max_kernels: int = 100,
+) -> FamilyResult:
+    """Grow the active set until no product beyond it is worth its price.
+
+    Parameters
+    ----------
+    family : BoundProducts
+    loss : Loss
+    y, C : ndarrays of shape (n_tasks, n_samples)
+    fit_intercept : bool
+    growth : float
+        d_v is this to the power of the degree.
+    tol : float
+        Products join while their quadratic form exceeds the price by this part.
+    max_kernels : int
+        The active set grows no larger.
+
+    Returns
+    -------
+    FamilyResult
+        Without a dual value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.kernels import Linear, ProductKernels
+    >>> from manykernels.losses import Squared
+    >>> from manykernels.outer.baselines.hierarchical import hierarchical
+    >>> X = np.random.default_rng(0).normal(size=(80, 4))
+    >>> family = ProductKernels([Linear(columns=[j]) for j in range(4)], degree=2).bind(X)
+    >>> y = X[:, 0] + X[:, 1] + X[:, 0] * X[:, 1]
+    >>> found = hierarchical(family, Squared(), y[None], np.full((1, 80), 10.0))
+    >>> {"x0", "x1", "x0 * x1"} <= set(found.bank.names)
+    True
+    """
+    with blas_threads_for(family.n_samples):
+        return _Lattice(FamilyProblem(family, loss, LpNorm(1), y, C, fit_intercept), growth).run(tol, max_kernels)
+
+
+class _Lattice:
+    def __init__(self, problem: FamilyProblem, growth: float) -> None:
+        assert isinstance(problem.family, BoundProducts)
+        self.problem, self.family, self.growth = problem, problem.family, growth
+        self.collection = Collection(problem.family)
+        self.machine: Machine = problem.first_machine()
+        self.keys: list[tuple[int, ...]] = []
+        self.eta = np.zeros(0)
+        self.trace: list[Step] = []
+        self.n_solves = 0
+        self._started = time.perf_counter()
+
+    def run(self, tol: float, max_kernels: int) -> FamilyResult:
+        """Add the sources that are worth it, learn, and so on."""
+        self._add([(j,) for j in range(self.family.base.n_kernels)], -np.inf, max_kernels)
+        self._learn()
+        while len(self.keys) < max_kernels:
+            price = float(np.sum(self.machine.beta * self.machine.decision)) * (1.0 + tol)
+            if not self._add(self._sources(), price, max_kernels):
+                break
+            self._learn()
+        return self._result()
+
+    def _sources(self) -> list[tuple[int, ...]]:
+        """Return the products outside whose divisors are all inside."""
+        inside, found = set(self.keys), set()
+        for key in self.keys:
+            if len(key) < self.family.degree:
+                found |= {tuple(sorted((*key, j))) for j in range(self.family.base.n_kernels)}
+        return [key for key in sorted(found - inside) if all(part in inside for part in _parents(key))]
+
+    def _add(self, candidates: list[tuple[int, ...]], price: float, max_kernels: int) -> bool:
+        """Take in the candidates with the largest quadratic forms beside their price; return whether there were any."""
+        M = outer_products(self.machine.beta)
+        members = [self.family.member(key) for key in candidates]
+        values = np.array([self.family.value(M, own) / self._price(own.key) ** 2 for own in members])
+        room = max_kernels - len(self.keys)
+        count = room if price == -np.inf else min(room, max(1, len(self.keys) // 4))
+        chosen = [k for k in np.argsort(-values)[:count] if values[k] > price]
+        for k in chosen:
+            self.collection.place(members[k])
+            self.keys.append(members[k].key)  # type: ignore[arg-type]
+        start = self.eta.mean() if self.eta.size else 1.0
+        self.eta = self._scaled(np.r_[self.eta, np.full(len(chosen), start)])
+        return bool(chosen)
+
+    def _price(self, key: object) -> float:
+        return self.growth ** len(key)  # type: ignore[arg-type]
+
+    def _scaled(self, eta: np.ndarray) -> np.ndarray:
+        prices = np.array([self._price(key) for key in self.keys])
+        return eta / max(float(prices**2 @ eta), 1e-300)
+
+    def _learn(self) -> None:
+        """Alternate between the machine and eta until the objective stands still."""
+        bank = self.collection.bank()
+        problem = self.problem.restricted(bank)
+        divides = np.array([[_divides(u, v) for v in self.keys] for u in self.keys], dtype=float)
+        prices = np.array([self._price(key) for key in self.keys])
+        last = np.inf
+        for _ in range(_ROUNDS):
+            zeta = self._zeta(divides)
+            self.machine = problem.solve(bank.combine(zeta), self.machine, 1e-4)
+            self.n_solves += 1
+            objective = problem.objective(self.machine)
+            if last - objective <= _STILL * abs(objective):
+                break
+            last = objective
+            norms = np.sqrt(divides @ (zeta**2 * problem.quad_forms(self.machine)))
+            self.eta = self._scaled(np.maximum(norms / prices, 1e-12 * norms.max()))
+        seconds = time.perf_counter() - self._started
+        self.trace.append(Step(len(self.trace) + 1, seconds, objective, np.nan, len(self.keys), 0.0))
+        emit(self.trace[-1])
+
+    def _zeta(self, divides: np.ndarray) -> np.ndarray:
+        return 1.0 / (divides.T @ (1.0 / self.eta))
+
+    def _result(self) -> FamilyResult:
+        divides = np.array([[_divides(u, v) for v in self.keys] for u in self.keys], dtype=float)
+        zeta, bank = self._zeta(divides), self.collection.bank()
+        problem = self.problem.restricted(bank)
+        self.machine = problem.solve(bank.combine(zeta), self.machine, 1e-5)
+        primal = problem.objective(self.machine)
+        return FamilyResult(
+            bank,
+            Result(
+                weights=zeta,
+                machine=self.machine,
+                certificate=Certificate(primal, np.nan),
+                converged=True,
+                n_iter=len(self.trace),
+                n_inner_solves=self.n_solves + 1,
+                rounding=0.0,
+                exact=False,
+                trace=self.trace,
+            ),
+        )
+
+
+def _parents(key: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Return the products with one factor less."""
+    return [key[:i] + key[i + 1 :] for i in range(len(key)) if len(key) > 1]
+
+
+def _divides(u: tuple[int, ...], v: tuple[int, ...]) -> bool:
+    return all(u.count(j) <= v.count(j) for j in set(u))
