@@ -192,14 +192,16 @@ class BaseMKL(KernelEstimator):
             raise MemoryError(f"memory_budget is {human_bytes(budget)}, but matrices of {n} samples need {need}.")
         bound = family.bind(X[samples.rows], source=table, normalize=self.normalize, sample_weight=samples.weight)
         problem = FamilyProblem(bound, self._loss(), self._norm(), y, C, self.fit_intercept)
+        precision = "double" if self.tol < _DOUBLE_BELOW else "single"
         with listen(print_step) if self.verbose else nullcontext():
-            found = self._solve_family(problem)
+            found = self._solve_family(problem, precision)
+            if precision == "single" and self._want_digits([found.result]):
+                found = self._solve_family(problem, "double")
         self._set_attributes(found.bank, [found.result], samples, offset)
         self._warn_if_not_converged()
         return found.result.interrupted
 
-    def _solve_family(self, problem: FamilyProblem) -> FamilyResult:
-        precision = "double" if self.tol < _DOUBLE_BELOW else "single"
+    def _solve_family(self, problem: FamilyProblem, precision: str) -> FamilyResult:
         options: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "precision": precision}
         solver = self.solver
         if solver == "auto":

@@ -512,9 +512,17 @@ class FeatureTheta(Theta):
         return self._by_kernel(self._sum(beta) ** 2)
 
     def averaged(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        W = self.mean_vectors()
+        return W, self._linear(W), self.lengths(W)
+
+    def mean_vectors(self) -> np.ndarray:
+        """Return the mean of the f_k over the steps, side by side, (n_outputs, n_features)."""
         area = np.repeat(self.walk.area, np.diff(self.v.first))
-        W = (self.v.theta * area - self.v.debt) / self.n_averaged
-        return W, self._linear(W), np.sqrt(self._by_kernel(W**2))
+        return (self.v.theta * area - self.v.debt) / self.n_averaged
+
+    def lengths(self, W: np.ndarray) -> np.ndarray:
+        """Return the length of each kernel's part of vectors."""
+        return np.sqrt(self._by_kernel(W**2))
 
     def forget_average(self) -> None:
         super().forget_average()

@@ -117,12 +117,12 @@ class FeatureStream(Stream):
     def vectors(self) -> np.ndarray:
         """Return the f_k side by side, (n_outputs, n_features), of the last step or averaged."""
         if self.theta.average:
-            return self.theta.averaged()[0]
+            return self.theta.mean_vectors()
         return self.theta.v.theta * np.repeat(self.coef(), np.diff(self.theta.v.first))
 
     def norms(self) -> np.ndarray:
         if self.theta.average:
-            return self.theta.averaged()[2]
+            return self.theta.lengths(self.theta.mean_vectors())
         return super().norms()
 
 
