@@ -190,7 +190,14 @@ class BaseMKL(KernelEstimator):
         if _FAMILY_MATRICES * 8 * n * n > (1 - _HEADROOM) * budget:
             need = human_bytes(_FAMILY_MATRICES * 8 * n * n / (1 - _HEADROOM))
             raise MemoryError(f"memory_budget is {human_bytes(budget)}, but matrices of {n} samples need {need}.")
-        bound = family.bind(X[samples.rows], source=table, normalize=self.normalize, sample_weight=samples.weight)
+        left = int((1 - _HEADROOM) * budget - _FAMILY_MATRICES * 8 * n * n)
+        bound = family.bind(
+            X[samples.rows],
+            source=table,
+            normalize=self.normalize,
+            sample_weight=samples.weight,
+            memory_budget=max(left, 1),
+        )
         problem = FamilyProblem(bound, self._loss(), self._norm(), y, C, self.fit_intercept)
         precision = "double" if self.tol < _DOUBLE_BELOW else "single"
         with listen(print_step) if self.verbose else nullcontext():

@@ -25,6 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manykernels.compute.pairwise import dense
 from manykernels.core.results import Step
+from manykernels.estimators.base import FAMILY_SOLVERS
 from manykernels.estimators.classifier import MKLClassifier
 from manykernels.estimators.kernel_estimator import KernelEstimator, sums_by_group
 from manykernels.estimators.predictor import Predictor
@@ -204,6 +205,8 @@ def _decode(manifest: dict, arrays: dict[str, np.ndarray], known: dict[str, type
     parameters = {name: _decode_parameter(value) for name, value in manifest["parameters"].items()}
     if parameters["kernels"] is None:
         kept = _kernels_of(predictors)
+        if parameters.get("solver") in FAMILY_SOLVERS:
+            parameters["solver"] = "auto"  # they are a list now
         parameters["kernels"] = list(kept.values())
         if "norm" in parameters:
             parameters["norm"] = _norm_of(parameters["norm"], list(kept), arrays["weights_"].shape[-1])

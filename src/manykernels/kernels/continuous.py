@@ -18,7 +18,7 @@ from manykernels.compute.pairwise import dense, squared_distances
 from manykernels.compute.threads import parallel
 from manykernels.kernels.base import Dirichlet, Gaussian, Kernel, _number, _short
 from manykernels.kernels.columns import column_names, describe_columns, resolve_columns
-from manykernels.kernels.family import Best, BoundFamily, Draw, Family, Member, scale_of
+from manykernels.kernels.family import Best, BoundFamily, Draw, Family, Member, check_draw, scale_of
 from manykernels.kernels.groups import BoundKernel
 from manykernels.kernels.ladder import chebyshev_widths, count_nodes, lagrange_basis
 from manykernels.kernels.product import ScaledGaussian
@@ -28,6 +28,8 @@ _GRID, _COARSE, _PEAKS = 600, 60, 4
 _INTERPOLATION = 1e-8
 # Beyond this part of the smallest and this multiple of the largest distance, a Gaussian changes no more.
 _NARROW, _WIDE = 0.1, 30.0
+# (1 / (2 * 30^2))^2 / 2, the bend of the exponential over the widths that are wider still.
+_BEYOND = 1.6e-7
 
 
 class ContinuousFamily(Family):
@@ -70,6 +72,8 @@ class ContinuousFamily(Family):
         self.low, self.high = np.atleast_1d(np.asarray(low, float)), np.atleast_1d(np.asarray(high, float))
         if self.low.shape != self.high.shape or not np.all((self.low < self.high) & np.isfinite(self.high)):
             raise ValueError(f"low must lie below high, both finite and of one shape, got {low!r} and {high!r}.")
+        if isinstance(n_starts, bool) or not isinstance(n_starts, (int, np.integer)) or n_starts < 0:
+            raise ValueError(f"n_starts must be a whole number of at least 0, got {n_starts!r}.")
         self.columns, self.n_starts = columns, n_starts
 
     @abstractmethod
@@ -109,6 +113,7 @@ class ContinuousFamily(Family):
         source: Any = None,
         normalize: str | None = "mean_diag",
         sample_weight: np.ndarray | None = None,
+        memory_budget: Any = None,
     ) -> BoundContinuous:
         table = X if source is None else source
         X = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X, dtype=np.float64)
@@ -156,6 +161,7 @@ class BoundContinuous(BoundFamily):
 
     def sample(self, M: np.ndarray, rng: np.random.Generator, how: str = "gradient") -> Draw:
         """Draw parameters: by a normal around the best ones, as wide as they are large, cut to the box; or evenly."""
+        check_draw(how)
         if how == "uniform":
             parameters, density = self.near(None, rng)
         else:
@@ -181,13 +187,17 @@ class BoundContinuous(BoundFamily):
 
         def negative(u: np.ndarray) -> Any:
             parameters = np.exp(u) if log else u
-            known = self.family.value_and_gradient(M, self.V, parameters)
+            known = self.family.value_and_gradient(M, self.V, parameters) if exact else None
             if known is None:
                 return -self.value(M, parameters)
             value, gradient = known
-            return -value, -(gradient * parameters if log else gradient)
+            return -first * value, -first * (gradient * parameters if log else gradient)
 
-        exact = self.family.value_and_gradient(M, self.V, self.low) is not None
+        # Derivatives are of the kernel as it is: they serve if its normalization is the same everywhere.
+        first, last = self.member(self.low).scale, self.member(self.high).scale
+        exact = (
+            abs(first - last) <= 1e-9 * abs(first) and self.family.value_and_gradient(M, self.V, self.low) is not None
+        )
         named = self.family.starts(self, M) + ([] if self._last is None else [self._last])
         starts = [np.log(own) if log else own for own in named]
         starts += list(rng.uniform(low, high, (self.family.n_starts, low.size)))
@@ -234,10 +244,9 @@ class GaussianFamily(ContinuousFamily):
         n_starts: int = 3,
     ) -> None:
         least = _number("low", low, np.nextafter(0.0, 1.0), "a positive number")
-        super().__init__(
-            least, _number("high", high, np.nextafter(least, np.inf), f"a number above low={low!r}"), columns
-        )
-        self.per_feature, self.n_starts = per_feature, n_starts
+        most = _number("high", high, np.nextafter(least, np.inf), f"a number above low={low!r}")
+        super().__init__(least, most, columns, n_starts)
+        self.per_feature = bool(per_feature)
 
     def __repr__(self) -> str:
         each = ", per_feature=True" if self.per_feature else ""
@@ -262,7 +271,8 @@ class GaussianFamily(ContinuousFamily):
         rows = (family.V if V is None else V)[used]
         D, inner = squared_distances(rows, rows), M[np.ix_(used, used)]
         low, high = self._range(D)
-        n_nodes = count_nodes(low, high, _INTERPOLATION) if high > 1.0001 * low else 1
+        # Only the ratio counts.
+        n_nodes = count_nodes(1.0, high / low, _INTERPOLATION) if high > 1.0001 * low else 1
         nodes = chebyshev_widths(low, high, n_nodes)
         scale = family.member(family.low).scale  # the diagonal of every width is 1
 
@@ -277,8 +287,9 @@ class GaussianFamily(ContinuousFamily):
 
         on_grid = interpolated(grid) if n_nodes > 1 else values
         place = _line(lambda s: float(interpolated(s)[0]), grid, on_grid)[0] if n_nodes > 1 else low
-        error = 2 * scale * _INTERPOLATION * float(np.abs(inner).sum())
-        value = exact(place)
+        # Beyond the range the value is all but linear in 1 / width^2 up to the widest.
+        error = (2 * _INTERPOLATION + _BEYOND) * scale * float(np.abs(inner).sum())
+        value, place = max((exact(own), own) for own in (place, float(self.low[0]), float(self.high[0])))
         return np.array([place]), value, value + error + 1e-5 * abs(value)
 
     def _range(self, D: np.ndarray) -> tuple[float, float]:
@@ -333,14 +344,17 @@ class DirichletFamily(ContinuousFamily):
     >>> import numpy as np
     >>> from manykernels import MKLClassifier
     >>> from manykernels.kernels import DirichletFamily
-    >>> x = np.random.default_rng(0).uniform(-10, 10, 300)[:, None]
-    >>> model = MKLClassifier(DirichletFamily(0, 20), C=10.0).fit(x, np.sin(np.sqrt(60) * x[:, 0]) > 0)
+    >>> x = np.random.default_rng(0).uniform(-10, 10, 100)[:, None]
+    >>> model = MKLClassifier(DirichletFamily(0, 20), C=1.0, tol=1e-2).fit(x, np.sin(np.sqrt(60) * x[:, 0]) > 0)
     >>> model.kernel_names_[int(model.weights_.argmax())][:23]  # the square root of 60 is 7.746
     'Dirichlet(frequency=7.7'
     """
 
     def __init__(self, low: float = 0.0, high: float = 20.0, columns: Any = None) -> None:
-        super().__init__(_number("low", low, 0.0, "a number of at least 0"), high, columns)
+        least = _number("low", low, 0.0, "a number of at least 0")
+        super().__init__(
+            least, _number("high", high, np.nextafter(least, np.inf), f"a number above low={low!r}"), columns
+        )
 
     def __repr__(self) -> str:
         return f"DirichletFamily({_short(float(self.low[0]))}, {_short(float(self.high[0]))})"
@@ -377,7 +391,8 @@ def _line(value: Callable[[float], float], grid: np.ndarray, values: np.ndarray)
         candidates.append((float(values[k]), float(grid[k])))
         left, right = grid[max(k - 1, 0)], grid[min(k + 1, grid.size - 1)]
         if left < right:
-            found = minimize_scalar(lambda s: -value(float(s)), bounds=(left, right), method="bounded")
+            options = {"xatol": 1e-6 * float(right - left)}
+            found = minimize_scalar(lambda s: -value(float(s)), bounds=(left, right), method="bounded", options=options)
             candidates.append((-float(found.fun), float(found.x)))
     best, place = max(candidates)
     return place, best

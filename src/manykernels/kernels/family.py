@@ -18,6 +18,13 @@ from manykernels.kernels.normalize import Normalization
 from manykernels.kernels.storage import PackedStorage, RecomputedStorage, Storage
 
 NEEDS_BEST, NEEDS_SAMPLE = "best", "sample"
+DRAWS = ("gradient", "uniform")
+
+
+def check_draw(how: str) -> None:
+    """Raise if there is no such way to draw."""
+    if how not in DRAWS:
+        raise ValueError(f"how must be one of {DRAWS}, got {how!r}.")
 
 
 class Member(NamedTuple):
@@ -63,6 +70,7 @@ class Family(ABC):
         source: Any = None,
         normalize: str | None = "mean_diag",
         sample_weight: np.ndarray | None = None,
+        memory_budget: Any = None,
     ) -> BoundFamily:
         """Bind the family to training data; parameters are those of :meth:`KernelBank.bind`."""
 
@@ -99,9 +107,9 @@ class BoundFamily(ABC):
     def sample(self, M: np.ndarray, rng: np.random.Generator, how: str = "gradient") -> Draw:
         """Draw a kernel; M is positive semidefinite. ``how``: about in proportion to <M, K>, or "uniform"."""
 
-    def norm_bound(self, M: np.ndarray) -> float:
-        """Return what the 2-norm of all <M, K> does not exceed; infinite where that is not known."""
-        return np.inf
+    def norm_bound(self, M: np.ndarray) -> tuple[float, bool]:
+        """Return what the 2-norm of all <M, K> does not exceed, infinite if unknown, and whether it is that norm."""
+        return np.inf, False
 
 
 class Collection:

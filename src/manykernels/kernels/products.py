@@ -18,7 +18,7 @@ import numpy as np
 from manykernels.kernels.bank import KernelBank
 from manykernels.kernels.base import Kernel
 from manykernels.kernels.bound import BoundBank
-from manykernels.kernels.family import Best, BoundFamily, Draw, Family, Member
+from manykernels.kernels.family import Best, BoundFamily, Draw, Family, Member, check_draw
 from manykernels.kernels.groups import BoundKernel
 
 _BEAM = 8
@@ -79,6 +79,10 @@ class KernelProduct(Kernel):
         """Whether all factors are."""
         return all(kernel.trusted for kernel in self.kernels)
 
+    def name(self, where: str) -> str:
+        """Return the label, which says it all, if there is one."""
+        return self.label or super().name(where)
+
 
 class ProductKernels(Family):
     """All products of up to ``degree`` of the base kernels, repetitions included.
@@ -114,7 +118,10 @@ class ProductKernels(Family):
             raise ValueError(f"degree must be a whole number of at least 1, got {degree!r}.")
         self.base = (base if isinstance(base, KernelBank) else KernelBank(base)).written_out()
         self.degree = int(degree)
-        values = np.ones(self.degree) if prior is None else np.asarray(prior, dtype=float)
+        try:
+            values = np.ones(self.degree) if prior is None else np.asarray(prior, dtype=float)
+        except (TypeError, ValueError):
+            values = np.zeros(0)
         if values.shape != (self.degree,) or not np.all((values > 0) & np.isfinite(values)):
             raise ValueError(f"prior must hold {self.degree} positive numbers, one for each degree, got {prior!r}.")
         self.prior = values
@@ -132,11 +139,14 @@ class ProductKernels(Family):
         source: Any = None,
         normalize: str | None = "mean_diag",
         sample_weight: np.ndarray | None = None,
+        memory_budget: Any = None,
     ) -> BoundProducts:
         """Bind the base kernels, each normalized; their products are taken as they are."""
         if normalize not in ("mean_diag", "trace", None):
             raise ValueError(f"normalize={normalize!r} is not for products: take 'mean_diag', 'trace' or None.")
-        base = self.base.bind(X, source=source, normalize=normalize, sample_weight=sample_weight)
+        base = self.base.bind(
+            X, source=source, normalize=normalize, sample_weight=sample_weight, memory_budget=memory_budget
+        )
         assert isinstance(base, BoundBank)
         return BoundProducts(base, self.prior)
 
@@ -164,9 +174,10 @@ class BoundProducts(BoundFamily):
 
         The probability is that of the product in any order.
         """
-        if how == "uniform":
-            return self._uniform(M, rng)
-        sums = np.maximum(self.sums(M), 0.0)
+        check_draw(how)
+        sums = np.maximum(self.sums(M), 0.0) if how == "gradient" else np.zeros(1)
+        if not np.any(sums):
+            return self._uniform(M, rng)  # asked for, or there is nothing to tell kernels apart by
         d = 1 + _drawn(sums, rng)
         A, value, indices = M, 0.0, []
         for left in range(d - 1, -1, -1):
@@ -229,11 +240,11 @@ class BoundProducts(BoundFamily):
         (new,) = (Counter(key) - Counter(partial[0])).elements()
         return partial[1] * self._matrix(new)
 
-    def norm_bound(self, M: np.ndarray) -> float:
+    def norm_bound(self, M: np.ndarray) -> tuple[float, bool]:
         """Return the 2-norm of all values where they are few, else the root of the largest times their sum."""
         if len(self) <= _FEW:
-            return float(np.sqrt(sum(self.value(M, member) ** 2 for member in self.every())))
-        return float(np.sqrt(self.best(M).bound * self.sums(M).sum()))
+            return float(np.sqrt(sum(self.value(M, member) ** 2 for member in self.every()))), True
+        return float(np.sqrt(self.best(M).bound * self.sums(M).sum())), False
 
     def every(self) -> list[Member]:
         """Return all products: for small families."""
@@ -257,7 +268,7 @@ class BoundProducts(BoundFamily):
         positions = np.unique(np.concatenate([entry.positions for entry in factors]))
         places = [np.searchsorted(positions, entry.positions).tolist() for entry in factors]
         kernel = KernelProduct([entry.kernel for entry in factors], places)
-        kernel.columns, kernel.label = positions.tolist(), None
+        kernel.columns, kernel.label = positions.tolist(), product_name(factors)
         scale = prod(float(self.base.scale[j]) for j in key) / float(self.prior[len(key) - 1])
         group = " * ".join(dict.fromkeys(entry.group for entry in factors))
         return Member(key, BoundKernel(kernel, positions, product_name(factors), group), scale)

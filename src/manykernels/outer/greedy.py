@@ -27,7 +27,7 @@ from manykernels.outer.family import FamilyProblem, FamilyResult, outer_products
 from manykernels.problem import Problem
 
 _FIRST_TOL, _SHARE = 1e-2, 0.2
-_LINE_TOL = 1e-3
+_LINE_TOL = 1e-7
 
 
 def greedy(
@@ -87,17 +87,22 @@ class _Selection:
         self._started = time.perf_counter()
 
     def run(self, max_iter: int) -> FamilyResult:
-        best = self._search()
+        best, certified = self._search(), (self.weights, self.machine)
         for _ in range(max_iter):
             try:
                 grown = self._take_in(best)
                 best = self._search()
-                self._record(best)
+                self._certify(best)
+                certified = self.weights, self.machine
+                emit(self.trace[-1])
             except KeyboardInterrupt:
                 if not (is_listened_to() and self.trace):
                     raise
+                # Half of a step is none: the model is the last that was certified.
                 self.interrupted = True
-            if self.interrupted or self.certificate.gap <= self.tol or not grown:
+                self.weights, self.machine = certified
+                break
+            if self.certificate.gap <= self.tol or not grown:
                 break
         return self._result()
 
@@ -162,18 +167,17 @@ class _Selection:
         self._solve()
         return True
 
-    def _record(self, best: Best) -> None:
-        """Certify: the largest quadratic form is that of the best kernel found, or of one at hand."""
+    def _certify(self, best: Best) -> None:
+        """Compute the certificate: the largest quadratic form is that of the best kernel found, or of one at hand."""
         problem = self._restricted()
         quad_forms = problem.quad_forms(self.machine)
         largest = np.array([max(best.value, float(quad_forms.max()))])
         known = problem.certificate(self.weights, self.machine, quad_forms)
         dual = known.dual + self.problem.norm.dual_regularizer(quad_forms) - self.problem.norm.dual_regularizer(largest)
-        self.certificate = Certificate(known.primal, dual)
-        self.exact = bool(best.bound <= largest[0] * (1.0 + 1e-4))
+        exact = bool(best.bound <= largest[0] * (1.0 + 1e-4))
+        self.certificate, self.exact = Certificate(known.primal, dual), exact
         seconds, n_active = time.perf_counter() - self._started, int(np.count_nonzero(self.weights))
         self.trace.append(Step(len(self.trace) + 1, seconds, known.primal, self.certificate.gap, n_active, self.tol))
-        emit(self.trace[-1])
 
     def _result(self) -> FamilyResult:
         active = np.flatnonzero(self.weights)

@@ -22,11 +22,9 @@ import numpy as np
 from manykernels.compute.threads import blas_threads_for
 from manykernels.core.progress import emit, is_listened_to, silent
 from manykernels.core.results import Certificate, Machine, Result, Step
-from manykernels.kernels.family import NEEDS_SAMPLE, Collection
+from manykernels.kernels.family import DRAWS, NEEDS_SAMPLE, Collection
 from manykernels.outer.automatic import automatic
 from manykernels.outer.family import FamilyProblem, FamilyResult, outer_products
-
-DRAWS = ("gradient", "uniform")
 
 
 def stochastic_mirror(
@@ -59,8 +57,9 @@ def stochastic_mirror(
     Returns
     -------
     FamilyResult
-        The certificate is for the whole family, with a bound of the 2-norm of all quadratic forms; ``exact`` says
-        whether that is the norm itself. ``converged`` says that the weights of the kernels met are optimal for them.
+        The certificate is for the whole family, with a bound of the 2-norm of all quadratic forms, or of those that
+        were met where there is none; ``exact`` says whether it is the norm itself. ``converged`` says that the weights
+        of the kernels met are optimal for them.
 
     Examples
     --------
@@ -131,11 +130,12 @@ class Walk:
         """Draw a kernel, move its weight, project, and solve."""
         drawn = self.problem.family.sample(outer_products(self.machine.beta), self.rng, self.draw)
         self.n_steps += 1
+        k = self.collection.place(drawn.member) if drawn.value > 0.0 or self.n_steps == 1 else -1
         if drawn.value > 0.0:
-            k = self.collection.place(drawn.member)
             estimate = 0.5 * drawn.value / drawn.probability
             self.total += estimate**2
             self._move(k, estimate / np.sqrt(self.total))
+        self.weights = np.r_[self.weights, np.zeros(len(self.collection) - self.weights.size)]
         self.mean.add(self.n_steps, self.scale * self.weights, self.scale, self.K)
         problem = self.problem.restricted(None)  # type: ignore[arg-type]
         self.machine = problem.solve(self.scale * self.K, self.machine, 1e-4)
@@ -154,24 +154,28 @@ class Walk:
 
 def _finished(walk: Walk, tol: float, corrective: bool, interrupted: bool) -> FamilyResult:
     """Return the mean of the steps, or the best weights of the kernels that it has."""
-    weights = walk.mean.weights / max(float(np.linalg.norm(walk.mean.weights)), 1e-300)
+    weights = walk.mean.weights
+    if not np.any(weights):
+        weights = np.ones(weights.size)  # nothing was worth a step: any kernel will do
+    weights = weights / float(np.linalg.norm(weights))
     active = np.flatnonzero(weights)
-    bank = walk.collection.bank(active)
+    bank, weights = walk.collection.bank(active), weights[active]
     problem = walk.problem.restricted(bank)
-    n_solves = walk.n_steps
+    machine, converged = problem.solve(bank.combine(weights), walk.machine, 0.05 * tol), True
+    n_solves = walk.n_steps + 1
     if corrective:
         with silent():
-            found = automatic(problem, tol=tol, start=weights[active])
-        weights, machine, converged = found.weights, found.machine, found.converged
+            found = automatic(problem, tol=tol, start=weights)
         n_solves += found.n_inner_solves
-    else:
-        weights = weights[active]
-        machine, converged = problem.solve(bank.combine(weights), walk.machine, 0.05 * tol), True
-        n_solves += 1
+        # Rounded kernel values can lead the finite solver astray at a large C.
+        if found.certificate.primal <= problem.certificate(weights, machine, problem.quad_forms(machine)).primal:
+            weights, machine, converged = found.weights, found.machine, found.converged
     quad_forms = problem.quad_forms(machine)
     known = problem.certificate(weights, machine, quad_forms)
     family, M = walk.problem.family, outer_products(machine.beta)
-    bound = max(family.norm_bound(M), float(np.linalg.norm(quad_forms)))
+    bound, exact = family.norm_bound(M)
+    met = float(np.linalg.norm(quad_forms))
+    bound = max(bound, met) if np.isfinite(bound) else met
     dual = known.dual + walk.problem.norm.dual_regularizer(quad_forms) - 0.5 * bound
     return FamilyResult(
         bank,
@@ -184,6 +188,7 @@ def _finished(walk: Walk, tol: float, corrective: bool, interrupted: bool) -> Fa
             n_inner_solves=n_solves,
             rounding=problem.rounding(bank.combine(weights), machine) / max(abs(known.primal), 1e-300),
             interrupted=interrupted,
+            exact=exact,
             trace=walk.trace,
         ),
     )
