@@ -15,16 +15,22 @@ Kernels that have been met are few: at the end their weights are learned by the 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from manykernels.compute.memory import budget_bytes
+from manykernels.compute.packed import triangle_size
 from manykernels.compute.threads import blas_threads_for
 from manykernels.core.progress import emit, is_listened_to, silent
 from manykernels.core.results import Certificate, Machine, Result, Step
+from manykernels.kernels.bound import BoundBank
 from manykernels.kernels.family import DRAWS, NEEDS_SAMPLE, Collection
 from manykernels.outer.automatic import automatic
 from manykernels.outer.family import FamilyProblem, FamilyResult, outer_products
+
+# Rounded kernel values may move the objective by this part of tol.
+_ROUNDING_SHARE = 0.1
 
 
 def stochastic_mirror(
@@ -159,7 +165,20 @@ def _finished(walk: Walk, tol: float, corrective: bool, interrupted: bool) -> Fa
         weights = np.ones(weights.size)  # nothing was worth a step: any kernel will do
     weights = weights / float(np.linalg.norm(weights))
     active = np.flatnonzero(weights)
-    bank, weights = walk.collection.bank(active), weights[active]
+    bank = walk.collection.bank(active)
+    found = _learned(walk, bank, weights[active], tol, corrective)
+    if found.result.rounding > _ROUNDING_SHARE * tol and walk.collection.precision == "single":
+        # The steps bear rounding, the result should not.
+        double = Collection(walk.problem.family, "double")
+        if 8 * triangle_size(bank.n_samples) * active.size <= budget_bytes(None):
+            for k in active:
+                double.place(walk.collection.members[k])
+            found = _learned(walk, double.bank(), weights[active], tol, corrective)
+    return replace(found, result=replace(found.result, interrupted=interrupted))
+
+
+def _learned(walk: Walk, bank: BoundBank, weights: np.ndarray, tol: float, corrective: bool) -> FamilyResult:
+    """Learn the machine with these weights, and better weights if asked for, and certify."""
     problem = walk.problem.restricted(bank)
     machine, converged = problem.solve(bank.combine(weights), walk.machine, 0.05 * tol), True
     n_solves = walk.n_steps + 1
@@ -172,8 +191,7 @@ def _finished(walk: Walk, tol: float, corrective: bool, interrupted: bool) -> Fa
             weights, machine, converged = found.weights, found.machine, found.converged
     quad_forms = problem.quad_forms(machine)
     known = problem.certificate(weights, machine, quad_forms)
-    family, M = walk.problem.family, outer_products(machine.beta)
-    bound, exact = family.norm_bound(M)
+    bound, exact = walk.problem.family.norm_bound(outer_products(machine.beta))
     met = float(np.linalg.norm(quad_forms))
     bound = max(bound, met) if np.isfinite(bound) else met
     dual = known.dual + walk.problem.norm.dual_regularizer(quad_forms) - 0.5 * bound
@@ -187,7 +205,6 @@ def _finished(walk: Walk, tol: float, corrective: bool, interrupted: bool) -> Fa
             n_iter=walk.n_steps,
             n_inner_solves=n_solves,
             rounding=problem.rounding(bank.combine(weights), machine) / max(abs(known.primal), 1e-300),
-            interrupted=interrupted,
             exact=exact,
             trace=walk.trace,
         ),
