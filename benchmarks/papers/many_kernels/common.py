@@ -9,6 +9,9 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 
 from manykernels import datasets
+from manykernels.kernels import Linear, ProductKernels
+from manykernels.losses import Squared
+from manykernels.outer.baselines.hierarchical import hierarchical
 
 # Table 6.2: training, validation and test sizes.
 SIZES = {
@@ -82,3 +85,19 @@ def split(name: str, run: int):
     scaler = StandardScaler().fit(X[parts[0]])
     mean, spread = y[parts[0]].mean(), y[parts[0]].std()
     return [(scaler.transform(X[own]), (y[own] - mean) / spread) for own in parts]
+
+
+class Hierarchical:
+    """HMKL on the lattice of monomials, with fit and predict."""
+
+    def __init__(self, C: float, degree: int = 3, max_kernels: int = 150) -> None:
+        self.C, self.degree, self.max_kernels = C, degree, max_kernels
+
+    def fit(self, X, y):
+        family = ProductKernels([Linear(columns=[j]) for j in range(X.shape[1])], self.degree).bind(X)
+        found = hierarchical(family, Squared(), y[None], np.full((1, len(y)), self.C), max_kernels=self.max_kernels)
+        self.kernel, self.machine = found.bank.learned(found.result.weights), found.result.machine
+        return self
+
+    def predict(self, X):
+        return self.kernel.cross(X) @ self.machine.beta[0] + self.machine.intercept[0]

@@ -16,11 +16,9 @@ from itertools import combinations_with_replacement
 import numpy as np
 from sklearn.kernel_ridge import KernelRidge
 
-from benchmarks.papers.many_kernels.common import arguments, conclude, plot
+from benchmarks.papers.many_kernels.common import Hierarchical, arguments, conclude, plot
 from manykernels import MKLRegressor
 from manykernels.kernels import KernelBank, Linear, PowerOfSum, ProductKernels
-from manykernels.losses import Squared
-from manykernels.outer.baselines.hierarchical import hierarchical
 
 CS = (1e0, 1e2, 1e4, 1e6)
 MOST_LISTED = 6000
@@ -55,23 +53,6 @@ class Listed:
 
     def predict(self, X):
         return self.model.predict(monomials(X))
-
-
-class Hierarchical:
-    """HMKL on the lattice of monomials."""
-
-    def __init__(self, C: float) -> None:
-        self.C = C
-
-    def fit(self, X, y):
-        family = ProductKernels([Linear(columns=[j]) for j in range(X.shape[1])], 3).bind(X)
-        found = hierarchical(family, Squared(), y[None], np.full((1, len(y)), self.C), max_kernels=150)
-        self.kernel = found.bank.learned(found.result.weights)
-        self.machine = found.result.machine
-        return self
-
-    def predict(self, X):
-        return self.kernel.cross(X) @ self.machine.beta[0] + self.machine.intercept[0]
 
 
 def methods(r: int) -> dict:

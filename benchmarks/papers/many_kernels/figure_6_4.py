@@ -13,27 +13,11 @@ import warnings
 import numpy as np
 from sklearn.kernel_ridge import KernelRidge
 
-from benchmarks.papers.many_kernels.common import arguments, bars, conclude, split
+from benchmarks.papers.many_kernels.common import Hierarchical, arguments, bars, conclude, split
 from manykernels import MKLRegressor
 from manykernels.kernels import Linear, PowerOfSum, ProductKernels
-from manykernels.losses import Squared
-from manykernels.outer.baselines.hierarchical import hierarchical
 
 CS = 10.0 ** np.arange(-3, 4.1)
-
-
-class Hierarchical:
-    def __init__(self, C: float, degree: int) -> None:
-        self.C, self.degree = C, degree
-
-    def fit(self, X, y):
-        family = ProductKernels([Linear(columns=[j]) for j in range(X.shape[1])], self.degree).bind(X)
-        found = hierarchical(family, Squared(), y[None], np.full((1, len(y)), self.C), max_kernels=100)
-        self.kernel, self.machine = found.bank.learned(found.result.weights), found.result.machine
-        return self
-
-    def predict(self, X):
-        return self.kernel.cross(X) @ self.machine.beta[0] + self.machine.intercept[0]
 
 
 def methods(r: int) -> dict:
@@ -45,7 +29,7 @@ def methods(r: int) -> dict:
 
     found = {"SGD-1s D=2": sgd(2), "SGD-1s D=3": sgd(3), "SGD-1s D=3, prior": sgd(3, [1.0, 1.0, 4.0])}
     for degree in (2, 3):
-        found[f"HMKL D={degree}"] = lambda C, degree=degree: Hierarchical(C, degree)
+        found[f"HMKL D={degree}"] = lambda C, degree=degree: Hierarchical(C, degree, max_kernels=100)
         kernel = PowerOfSum(base, degree)
         found[f"NLMKL D={degree}"] = lambda C, kernel=kernel: MKLRegressor(
             combination=kernel, norm=2.0, C=C, max_iter=30

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from manykernels.core.progress import reached
-from manykernels.estimators.ufo import BaseUFO, Bench, UFOMKLClassifier, UFOMKLRegressor
+from manykernels.estimators.ufo import UFOMKLClassifier, UFOMKLRegressor
+from manykernels.estimators.ufo_base import BaseUFO, Bench
 from manykernels.outer.ufo import largest_alpha
 
 

@@ -133,25 +133,6 @@ class BaseMKL(KernelEstimator):
 
     # -- fit ------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Learn the kernel weights and the predictor.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
-        y : array of shape (n_samples,)
-        sample_weight : array of shape (n_samples,), optional
-            Multiplies C; a weight of 2 counts like two copies of a sample.
-
-        Returns
-        -------
-        self
-        """
-        with self._all_or_nothing():
-            self._check_parameters()
-            self._fit(X, y, sample_weight)
-        return self
-
     def _fit(self, given: Any, y: Any, sample_weight: Any, workbench: Workbench | None = None) -> None:
         raise NotImplementedError
 

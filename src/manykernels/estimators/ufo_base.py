@@ -1,0 +1,362 @@
+"""What the UFO-MKL classifier and regressor share: the walk, streams, attributes, predictors."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from manykernels.compute.memory import budget_bytes, human_bytes
+from manykernels.core.notices import warn
+from manykernels.core.progress import listen
+from manykernels.core.results import Certificate, Machine, Step
+from manykernels.core.samples import Samples
+from manykernels.estimators.kernel_estimator import (
+    KernelEstimator,
+    check_choice,
+    check_number,
+    print_step,
+    sums_by_group,
+)
+from manykernels.estimators.predictor import Predictor
+from manykernels.kernels.bound import BoundBank, learned_kernel
+from manykernels.kernels.features import FeatureMaps, have_features
+from manykernels.kernels.missing import check_views
+from manykernels.kernels.pairs import PairValues, sampled
+from manykernels.losses import (
+    JointLoss,
+)
+from manykernels.norms.elastic import ElasticNorm
+from manykernels.outer.ufo import SAMPLINGS, FeatureTheta, SampleTheta, Start, Theta, UfoResult, make_rule, norm_of, ufo
+from manykernels.outer.ufo_stream import FeatureStream, SampleStream, Stream, follow_on
+
+STEPS, FEATURES = ("auto", "exact", "gradient"), ("auto", "explicit", "kernel")
+# Part of the memory budget that blocks in flight and the allocator take.
+_HEADROOM = 0.15
+_LONG_TRACE = 1000
+_FROZEN = (
+    "kernels",
+    "alpha",
+    "C",
+    "loss",
+    "epsilon",
+    "p",
+    "average",
+    "features",
+    "normalize",
+    "missing",
+    "fit_intercept",
+    "expected_samples",
+)
+
+
+@dataclass(frozen=True)
+class Task:
+    """What there is to learn: distinct samples, with targets as the loss takes them and weights C of their losses."""
+
+    table: Any
+    X: Any
+    samples: Samples
+    loss: JointLoss
+    y: Any
+    C: np.ndarray
+
+    def mark(self) -> tuple:
+        """Return what tells one training set from another."""
+        parts = [self.X.data, self.X.indices, self.X.indptr] if sp.issparse(self.X) else [self.X]
+        parts.append(self.y if isinstance(self.y, np.ndarray) else np.frombuffer(repr(self.y).encode(), np.uint8))
+        return self.X.shape, self.samples.rows.size, *(zlib.crc32(np.ascontiguousarray(part)) for part in parts)
+
+
+@dataclass
+class Bench:
+    """What one fit leaves for the next on the same data: bound kernels, their values, and where to start."""
+
+    bank: BoundBank | None = None
+    bias: np.ndarray | None = None
+    source: PairValues | FeatureMaps | None = None
+    start: Start | None = None
+
+
+class BaseUFO(KernelEstimator):
+    """Base class; see UFOMKLClassifier and UFOMKLRegressor."""
+
+    def _check_parameters(self) -> None:
+        for name, low in (("alpha", -np.finfo(float).tiny), ("C", 0.0), ("tol", -np.finfo(float).tiny)):
+            check_number(name, getattr(self, name), low=low)
+        for name, choices in (("step", STEPS), ("sampling", SAMPLINGS), ("features", FEATURES)):
+            check_choice(name, getattr(self, name), choices)
+        check_choice("missing", self.missing, ("error", "ignore"))
+        ElasticNorm(p=self.p)  # says what is wrong with p
+        if isinstance(self.epochs, bool) or not isinstance(self.epochs, (int, np.integer)) or self.epochs < 1:
+            raise ValueError(f"epochs must be a whole number of at least 1, got {self.epochs!r}.")
+        if self.expected_samples is not None:
+            check_number("expected_samples", self.expected_samples, low=0.0)
+        if self.step == "exact" and self.average:
+            raise ValueError("average=True is for step='gradient': exact steps need no average.")
+
+    # -- fit ------------------------------------------------------------------------------------------------
+
+    def _fit(self, given: Any, y: Any, sample_weight: Any) -> None:
+        task = self._prepare(given, y, sample_weight)
+        self._learn(task, self._warm_bench(task))
+
+    def _prepare(self, given: Any, y: Any, sample_weight: Any) -> Task:
+        raise NotImplementedError
+
+    def _learn(self, task: Task, bench: Bench) -> None:
+        """Walk, and set the attributes."""
+        samples, theta = task.samples, self._theta(task, bench)
+        assert bench.bank is not None
+        random = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        with listen(print_step) if self.verbose else nullcontext():
+            result = ufo(theta, epochs=self.epochs, sampling=self.sampling, tol=self.tol, random_state=random)
+        bench.start = theta.state()
+        self._last = task.mark(), self._frozen()["loss"], bench.start
+        self._stream = self._following(bench.bank, theta, result)
+        self.n_iter_, self.trace_, self.n_seen_ = len(result.trace), result.trace, samples.owner.size
+        weights = theta.norm.weights(result.norms) if self.average else result.coef
+        total = self._set_kernels(bench.bank, weights, result.norms, result.certificate)
+        self._predictors = [self._predictor(bench.bank, theta, result, samples, total)]
+        self.intercept_ = self._predictors[0].intercept
+        dual = samples.spread(theta.dual_point().T)
+        self.support_ = np.flatnonzero(np.any(dual != 0, axis=0))
+        self.dual_coef_ = dual[:, self.support_]
+        if self.tol > 0 and self.gap_ > self.tol and not result.interrupted:
+            warn(
+                f"{type(self).__name__} stopped after {self.n_iter_} epochs at the relative duality gap "
+                f"{self.gap_:.2e}, above tol={self.tol:.2e}; raise epochs or tol.",
+                ConvergenceWarning,
+            )
+
+    def _warm_bench(self, task: Task) -> Bench:
+        """Return a new bench; with a warm start, one that goes on where the last fit on the same data ended."""
+        if not (self.warm_start and hasattr(self, "_last")):
+            return Bench()
+        mark, loss, start = self._last
+        if task.mark() != mark:
+            raise ValueError("warm_start=True goes on with the same samples; for new ones there is partial_fit.")
+        # The steps of another loss need not be feasible for this one.
+        return Bench(start=start if loss == self._frozen()["loss"] else None)
+
+    def _frozen(self) -> dict[str, Any]:
+        """Return the parameters that a walk cannot change on its way."""
+        own = {name: getattr(self, name) for name in _FROZEN if hasattr(self, name)}
+        return {**own, "loss": (own["loss"], own.pop("epsilon", None))}
+
+    def _bound(self, table: Any, X: Any, weight: np.ndarray) -> BoundBank:
+        bank = self._bank(table).written_out()
+        bound = bank.bind(X, source=table, normalize=self.normalize, sample_weight=weight, storage="recomputed")
+        assert isinstance(bound, BoundBank)
+        # A kernel is augmented by a constant of its own size, which for kernels of mean diagonal 1 is 1.
+        level = bound.diagonal() @ (weight / weight.sum()) if self.fit_intercept else np.zeros(bound.n_kernels)
+        self._bias = np.sqrt(level)
+        return bound
+
+    def _theta(self, task: Task, bench: Bench) -> Theta:
+        if bench.bank is None:
+            bench.bank = self._bound(task.table, task.X[task.samples.rows], task.samples.weight)
+            bench.bias = self._bias
+        assert bench.bias is not None
+        self._bias = bench.bias
+        bank, loss, y, C = bench.bank, task.loss, task.y, task.C
+        own = isinstance(getattr(self, "loss", None), JointLoss)
+        if self.step == "exact" and own:
+            raise ValueError("step='exact' needs a loss with a name, not one of your own.")
+        exact = not own and self.step != "gradient" and not self.average
+        rule = make_rule(loss, self.alpha, float(C.sum()), bank.n_kernels, self.p, exact)
+        if bench.source is None:
+            bench.source = self._source(bank, loss.n_outputs)
+        if isinstance(bench.source, FeatureMaps):
+            kept = int((1 - _HEADROOM) * budget_bytes(self.memory_budget)) // 16
+            return FeatureTheta(bench.source, bank.X, loss, y, C, rule, self.average, bench.start, kept=kept)
+        return SampleTheta(bench.source, loss, y, C, rule, self.average, bench.start)
+
+    def _source(self, bank: BoundBank, n_outputs: int) -> PairValues | FeatureMaps:
+        """Return the kernels as the walk reads them: as feature maps where that is the shorter way, or as values."""
+        maps = self._maps(bank)
+        if maps is not None and self.features == "auto":
+            n_features = int(maps.transform(bank.X[:1])[1][-1])
+            maps = maps if n_features <= bank.n_kernels * bank.n_samples else None
+        if maps is not None:
+            return maps
+        pairs = PairValues(bank, self._bias, self._value_bytes(bank, n_outputs))
+        if not pairs.is_held:
+            warn(
+                f"The values of {bank.n_kernels} kernels on pairs of {bank.n_samples} samples do not fit into the "
+                "memory budget and are computed anew twice an epoch: raise memory_budget, or take kernels with feature "
+                "maps."
+            )
+        return pairs
+
+    def _maps(self, bank: BoundBank) -> FeatureMaps | None:
+        """Return the feature maps, if all kernels have one and they are not ruled out."""
+        if self.features == "kernel":
+            return None
+        if have_features(bank.bound, bank.X):
+            return FeatureMaps(bank.bound, bank.scale, bank.is_cosine, self._bias)
+        if self.features == "explicit":
+            lacking = next(entry for entry in bank.bound if not have_features([entry], bank.X))
+            raise ValueError(f"features='explicit' needs kernels with a finite feature map; {lacking.name!r} has none.")
+        return None
+
+    def _value_bytes(self, bank: BoundBank, n_outputs: int) -> int:
+        """Return the bytes for kernel values, beside the scores."""
+        budget = budget_bytes(self.memory_budget)
+        scores = 8 * bank.n_samples * n_outputs * bank.n_kernels * (3 if self.average else 1)
+        left = int((1 - _HEADROOM) * budget) - scores
+        if left <= 0:
+            raise MemoryError(
+                f"memory_budget is {human_bytes(budget)}, but the scores of {bank.n_samples} samples with "
+                f"{bank.n_kernels} kernels need {human_bytes(scores / (1 - _HEADROOM))}."
+            )
+        return left
+
+    # -- streams --------------------------------------------------------------------------------------------
+
+    def _following(self, bank: BoundBank, theta: Theta, result: UfoResult) -> Stream:
+        """Return the stream that partial_fit goes on with after a fit."""
+        unit = float(theta.C.mean()) / self.C
+        stream = self._new_stream(bank, theta.loss, theta.n_samples, unit, isinstance(theta, FeatureTheta))
+        factor = follow_on(stream, theta, result)
+        if isinstance(stream, FeatureStream) and isinstance(theta, FeatureTheta):
+            stream.theta.v.theta[:] = factor * theta.v.theta
+            stream.theta.forget_average()
+        elif isinstance(stream, SampleStream):
+            kept = np.flatnonzero(np.any(theta.beta != 0, axis=1))
+            stream.X, stream.beta = bank.X[kept], factor * theta.beta[kept]
+        return stream
+
+    def _new_stream(self, bank: BoundBank, loss: JointLoss, n_samples: int, unit: float, explicit: bool) -> Stream:
+        """Return a stream for samples whose mean weight is ``unit``."""
+        n_expected = n_samples if self.expected_samples is None else float(self.expected_samples)
+        self._stream_is = self._frozen(), unit
+        total_C = self.C * unit * n_expected
+        rule = make_rule(loss, self.alpha, total_C, bank.n_kernels, self.p)
+        light = sampled(bank, bank.X[:1])
+        if explicit:
+            maps = FeatureMaps(bank.bound, bank.scale, bank.is_cosine, self._bias)
+            return FeatureStream(maps, light.X, loss, rule, self.average)
+        return SampleStream(light, loss, rule, self._bias, self._value_bytes(bank, loss.n_outputs))
+
+    def _begin_batch(self) -> bool:
+        """Return whether this is the first batch; raise if a stream cannot go on with these parameters."""
+        if not hasattr(self, "_predictors"):
+            return True
+        if not hasattr(self, "_stream"):
+            raise ValueError("A model that was loaded from a file can predict, but not go on learning.")
+        now, then = self._frozen(), self._stream_is[0]
+        changed = [name for name in now if now[name] is not then[name] and now[name] != then[name]]
+        if changed:
+            raise ValueError(f"{changed[0]} has changed since the stream began: clone the estimator to begin anew.")
+        return False
+
+    def _learn_batch(self, table: Any, X: Any, loss: JointLoss, y: Any, weight: np.ndarray) -> None:
+        """Learn from one batch of a stream, and set the attributes."""
+        started = time.perf_counter()
+        used = np.flatnonzero(weight > 0)
+        if used.size == 0:
+            raise ValueError("sample_weight is zero for every sample: there is nothing to learn from.")
+        if used.size < weight.size:
+            X, weight = X[used], weight[used]
+            y = y[used] if isinstance(y, np.ndarray) else [y[i] for i in used]
+        if not hasattr(self, "_stream"):
+            bank = self._bound(table, X, weight)
+            explicit = self._maps(bank) is not None
+            self._stream = self._new_stream(bank, loss, weight.size, float(weight.mean()), explicit)
+            self._light_bank, self.trace_, self.n_seen_ = sampled(bank, X[:1]), [], 0
+        check_views(X, [(entry.name, entry.positions) for entry in self._light_bank.bound])
+        if self.average and isinstance(self._stream, SampleStream):
+            raise ValueError("average=True with partial_fit needs kernels with finite feature maps.")
+        stream = self._stream.copied()  # an error leaves the old one
+        stream.learn(X, y, weight / self._stream_is[1])
+        self._stream = stream
+        norms, certificate = stream.norms(), stream.certificate
+        weights = norm_of(stream.rule).weights(norms) if self.average else stream.coef()
+        total = self._set_kernels(self._light_bank, weights, norms, certificate)
+        self._predictors = [self._stream_predictor(stream, total)]
+        for name in ("support_", "dual_coef_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        self.intercept_ = self._predictors[0].intercept
+        self.n_seen_ += weight.size
+        seconds = time.perf_counter() - started + (self.trace_[-1].seconds if self.trace_ else 0.0)
+        number = self.trace_[-1].iteration + 1 if self.trace_ else 1
+        step = Step(number, seconds, certificate.primal, certificate.gap, self.active_.size, float(self.tol))
+        # Of a long stream every other step is forgotten, again and again.
+        self.trace_ = [*(self.trace_ if len(self.trace_) < _LONG_TRACE else self.trace_[::2]), step]
+        self.n_iter_ = number
+
+    def _stream_predictor(self, stream: Stream, total: float) -> Predictor:
+        if isinstance(stream, FeatureStream):
+            return self._feature_predictor(self._light_bank, stream.vectors(), stream.theta.v.first)
+        assert isinstance(stream, SampleStream)
+        rows = np.arange(stream.X.shape[0])
+        return self._sample_predictor(sampled(self._light_bank, stream.X), total * stream.beta.T, rows, rows.size)
+
+    # -- attributes -----------------------------------------------------------------------------------------
+
+    def _set_kernels(self, bank: BoundBank, weights: np.ndarray, norms: np.ndarray, certificate: Certificate) -> float:
+        """Set all that is known of the kernels; returns the sum by which the weights were divided."""
+        total = float(weights.sum())
+        self.weights_ = weights / total if total > 0 else weights
+        self.kernel_norms_ = norms
+        self.kernel_names_, self.kernel_groups_ = bank.names, bank.groups
+        self.group_names_, group_weights = sums_by_group(bank.groups, self.weights_[None])
+        self.group_weights_ = group_weights[0]
+        self.active_ = np.flatnonzero(self.weights_)
+        self.objective_, self.dual_objective_, self.gap_ = certificate.primal, certificate.dual, certificate.gap
+        importances = bank.importances(self.weights_, self.n_features_in_)
+        self.feature_importances_ = importances / (importances.sum() or 1.0)
+        self._light_bank = sampled(bank, bank.X[:1])
+        self.extra_: dict = {}
+        return total
+
+    def _predictor(self, bank: BoundBank, theta: Theta, result: UfoResult, samples: Samples, total: float) -> Predictor:
+        if isinstance(theta, FeatureTheta):
+            spread = np.repeat(result.coef, np.diff(theta.v.first))
+            vectors = theta.v.theta * spread if result.components is None else result.components
+            return self._feature_predictor(bank, vectors, theta.v.first)
+        if result.components is not None:
+            return self._component_predictor(bank, result.components, samples.rows, samples.owner.size)
+        return self._sample_predictor(bank, total * theta.beta.T, samples.rows, samples.owner.size)
+
+    def _sample_predictor(self, bank: BoundBank, beta: np.ndarray, rows: np.ndarray, n_train: int) -> Predictor:
+        """Return the predictor with the coefficients beta (n_outputs, n) of the learned kernel."""
+        constant = float(self.weights_ @ self._bias**2)
+        machine = Machine(beta, np.zeros_like(beta), constant * beta.sum(axis=1) + self._offset)
+        return Predictor.from_machine(bank, self.weights_, machine, rows, n_train)
+
+    def _feature_predictor(self, bank: BoundBank, vectors: np.ndarray, first: np.ndarray) -> Predictor:
+        """Return the predictor on raw features: scales go to the vectors, constants to the intercept."""
+        intercept, parts = np.full(vectors.shape[0], float(self._offset)), []
+        for k in self.active_:
+            own = vectors[:, first[k] : first[k + 1]]
+            if np.any(self._bias):
+                intercept, own = intercept + self._bias[k] * own[:, -1], own[:, :-1]
+            parts.append(np.sqrt(bank.scale[k]) * own)
+        nobody, nothing = np.zeros(0, np.int64), np.zeros((vectors.shape[0], 0))
+        kernel = learned_kernel(bank, self.weights_, nobody)
+        return Predictor(kernel, nothing, intercept, self.active_, nobody, 0, np.hstack([nothing, *parts]))
+
+    def _component_predictor(
+        self, bank: BoundBank, components: np.ndarray, rows: np.ndarray, n_train: int
+    ) -> Predictor:
+        """Return the predictor whose kernels have coefficients of their own, given as (n, n_outputs, n_kernels)."""
+        used = components[:, :, self.active_]
+        keep = np.flatnonzero(np.any(used != 0, axis=(1, 2)))
+        coef = used[keep].transpose(2, 1, 0) / self.weights_[self.active_, None, None]
+        intercept = used.sum(axis=0) @ self._bias[self.active_] ** 2 + self._offset
+        kernel = learned_kernel(bank, self.weights_, keep)
+        return Predictor(kernel, coef, intercept, self.active_, rows[keep], n_train)
+
+    def __getstate__(self) -> dict:
+        """Leave out what only a warm start needs: it is as large as the training data."""
+        state = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_last"}
