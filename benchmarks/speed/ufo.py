@@ -21,7 +21,7 @@ from manykernels.kernels import KernelBank, Linear, Polynomial, RandomFourier, s
 from manykernels.kernels.features import FeatureMaps
 from manykernels.kernels.pairs import PairValues
 from manykernels.losses import Hinge, Logistic, OneVsRest
-from manykernels.outer.ufo import FeatureTheta, SampleTheta, make_rule
+from manykernels.outer.ufo_theta import FeatureTheta, SampleTheta, make_rule
 
 EPOCHS, N = 20, 1000
 

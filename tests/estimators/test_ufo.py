@@ -28,7 +28,8 @@ from manykernels.kernels.pairs import PairValues
 from manykernels.losses import Hinge, MulticlassHinge, OneVsRest, StructuredHinge
 from manykernels.norms import ElasticNorm, LpNorm
 from manykernels.outer.baselines.obscure import obscure
-from manykernels.outer.ufo import SampleTheta, make_rule, ufo
+from manykernels.outer.ufo import ufo
+from manykernels.outer.ufo_theta import SampleTheta, make_rule
 from manykernels.reports import plot_alpha_path
 
 WINE, WINE_Y = load_wine(return_X_y=True)

@@ -19,7 +19,8 @@ from manykernels.losses import (
     SquaredHinge,
     StructuredHinge,
 )
-from manykernels.outer.ufo import FeatureTheta, SampleTheta, largest_alpha, make_rule, ufo
+from manykernels.outer.ufo import largest_alpha, ufo
+from manykernels.outer.ufo_theta import FeatureTheta, SampleTheta, make_rule
 from tests.reference import ufo_oracle as oracle
 from tests.reference.oracle import solve_primal
 

@@ -34,8 +34,9 @@ from manykernels.losses import (
     JointLoss,
 )
 from manykernels.norms.elastic import ElasticNorm
-from manykernels.outer.ufo import SAMPLINGS, FeatureTheta, SampleTheta, Start, Theta, UfoResult, make_rule, norm_of, ufo
+from manykernels.outer.ufo import SAMPLINGS, UfoResult, ufo
 from manykernels.outer.ufo_stream import FeatureStream, SampleStream, Stream, follow_on
+from manykernels.outer.ufo_theta import FeatureTheta, SampleTheta, Start, Theta, make_rule, norm_of
 
 STEPS, FEATURES = ("auto", "exact", "gradient"), ("auto", "explicit", "kernel")
 # Part of the memory budget that blocks in flight and the allocator take.

@@ -19,8 +19,9 @@ from manykernels.kernels.features import FeatureMaps
 from manykernels.kernels.pairs import PairValues, sampled
 from manykernels.losses import JointLoss
 from manykernels.outer import ufo_steps as steps
-from manykernels.outer.ufo import FeatureTheta, SampleTheta, Theta, UfoResult, norm_of
+from manykernels.outer.ufo import UfoResult
 from manykernels.outer.ufo_steps import Rule, Vector, Walk
+from manykernels.outer.ufo_theta import FeatureTheta, SampleTheta, Theta, norm_of
 
 
 class Stream(ABC):
@@ -81,7 +82,7 @@ class FeatureStream(Stream):
     >>> from manykernels.kernels import KernelBank, Linear, RandomFourier
     >>> from manykernels.kernels.features import FeatureMaps
     >>> from manykernels.losses import Hinge, OneVsRest
-    >>> from manykernels.outer.ufo import make_rule
+    >>> from manykernels.outer.ufo_theta import make_rule
     >>> from manykernels.outer.ufo_stream import FeatureStream
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(2000, 2))

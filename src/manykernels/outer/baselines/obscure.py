@@ -19,7 +19,8 @@ from manykernels.core.results import Certificate, Step
 from manykernels.kernels.pairs import PairValues
 from manykernels.losses import JointLoss
 from manykernels.outer import ufo_steps as steps
-from manykernels.outer.ufo import SampleTheta, UfoResult, make_rule
+from manykernels.outer.ufo import UfoResult
+from manykernels.outer.ufo_theta import SampleTheta, make_rule
 
 _MOST_ONLINE = 5
 
