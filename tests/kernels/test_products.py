@@ -354,7 +354,7 @@ def test_a_family_of_a_trillion_is_never_listed(monkeypatch):
         ({"degree": 0}, "degree"),
         ({"degree": 1.5}, "degree"),
         ({"degree": True}, "degree"),
-        ({"degree": 2, "prior": [1.0]}, "prior must hold 2"),
+        ({"degree": 2, "prior": [1.0]}, "hold 2 positive"),
         ({"degree": 2, "prior": [1.0, 0.0]}, "prior"),
         ({"degree": 2, "prior": [1.0, np.inf]}, "prior"),
         pytest.param(
@@ -382,3 +382,34 @@ def test_cosine_is_refused():
 def test_columns_that_are_not_there_are_said():
     with pytest.raises(ValueError, match="column"):
         ProductKernels([Linear(columns=[9])], 2).bind(X)
+
+
+def test_products_of_linear_kernels_are_held_as_columns():
+    family = ProductKernels(LINEAR, 3).bind(X)
+    collection = Collection(family)
+    for key in [(0,), (0, 1, 1), (2, 3)]:
+        collection.place(family.member(key))
+    bank = collection.bank()
+    assert bank.describe_storage().startswith("3 as factors")
+    base = naive_base(LINEAR, X)
+    np.testing.assert_allclose(bank.matrix(1), base[0] * base[1] ** 2)
+    np.testing.assert_allclose(collection.matrix(2), base[2] * base[3])
+
+
+@pytest.mark.parametrize("base", BASES.values(), ids=BASES)
+def test_the_factor_of_a_product(base):
+    big = np.vstack([X] * 6)
+    member = ProductKernels(base, 2).bind(big).member((0, 3))
+    factor = member.kernel.kernel.factor(big[:, member.kernel.positions])
+    if base is LINEAR:
+        V = big[:, member.kernel.positions]
+        np.testing.assert_allclose(factor @ factor.T, member.kernel.kernel.compute(V, V))
+    else:
+        assert factor is None
+
+
+def test_an_even_prior_gives_each_degree_the_weight_of_the_first():
+    family = ProductKernels(LINEAR, 3, prior="even")
+    assert family.prior.tolist() == [1.0, 10 / 4, 20 / 4]
+    with pytest.raises(ValueError, match="'even'"):
+        ProductKernels(LINEAR, 3, prior="odd")

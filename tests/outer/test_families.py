@@ -448,3 +448,26 @@ def test_the_bank_of_a_collection_can_do_what_banks_do(precision):
     np.testing.assert_allclose(bank.inner_products(beta.T @ beta), expected.sum(axis=0), rtol=tolerance)
     np.testing.assert_allclose(bank.largest_diagonals(np.arange(3)), [K.diagonal().max() for K in grams], rtol=1e-5)
     assert bank.precision == precision
+
+
+def test_steps_of_fixed_length_keep_the_bound_of_the_corollary():
+    """The mean of T steps of length 1 / sqrt(B T) is within sqrt(B / T) of the best, in expectation."""
+    problem, steps = products(Squared(), REGRESSION, 0.05, p=2), 150
+    best = optimum(problem)[0]
+    # The 1-norm of the gradient: it is largest without any kernel, where beta = C (y - mean).
+    family = problem.family
+    beta = problem.first_machine().beta
+    B = 0.5 * (0.5 * family.sums(beta.T @ beta).sum()) ** 2
+    objectives = []
+    for seed in range(10):
+        found = stochastic_mirror(problem, max_iter=steps, B=B, corrective=False, random_state=seed, precision="double")
+        assert found.result.n_iter == steps
+        objectives.append(recomputed(problem, found))
+    assert 0.0 < np.mean(objectives) - best <= np.sqrt(B / steps)
+
+
+def test_steps_end_when_nothing_changes():
+    problem = products(Squared(), REGRESSION, 1.0, p=2)
+    loose, tight = (stochastic_mirror(problem, max_iter=400, tol=tol).result.n_iter for tol in (0.5, 1e-9))
+    assert loose <= 100
+    assert tight == 400

@@ -16,7 +16,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 from sklearn.kernel_ridge import KernelRidge
 
-from benchmarks.papers.many_kernels.common import Hierarchical, arguments, conclude, plot
+from benchmarks.papers.many_kernels.common import Hierarchical, arguments, conclude, plot, squared_error
 from manykernels import MKLRegressor
 from manykernels.kernels import KernelBank, Linear, PowerOfSum, ProductKernels
 
@@ -70,10 +70,6 @@ def methods(r: int) -> dict:
     return found
 
 
-def error(model, X, y) -> float:
-    return float(np.mean((model.predict(X) - y) ** 2))
-
-
 def main() -> None:
     options = arguments(__doc__, sizes=[5, 10, 20, 40, 70, 100], runs=2)
     warnings.filterwarnings("ignore")
@@ -89,9 +85,9 @@ def main() -> None:
                 for C in CS:
                     started = time.perf_counter()
                     model = make(C).fit(*train)
-                    tried.append((error(model, *validation), time.perf_counter() - started, model))
+                    tried.append((squared_error(model, *validation), time.perf_counter() - started, model))
                 _, spent, best = min(tried, key=lambda entry: entry[0])
-                own.append(error(best, *test))
+                own.append(squared_error(best, *test))
                 taken.append(spent)
             errors.setdefault(name, {})[r] = float(np.mean(own))
             seconds.setdefault(name, {})[r] = float(np.mean(taken))

@@ -8,12 +8,10 @@ Table 6.2. The regularization is chosen on the validation part. "prior" divides 
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 from sklearn.kernel_ridge import KernelRidge
 
-from benchmarks.papers.many_kernels.common import Hierarchical, arguments, bars, conclude, split
+from benchmarks.papers.many_kernels.common import Hierarchical, arguments, bars, conclude, runs_of, split
 from manykernels import MKLRegressor
 from manykernels.kernels import Linear, PowerOfSum, ProductKernels
 
@@ -45,21 +43,14 @@ def methods(r: int) -> dict:
 
 def main() -> None:
     options = arguments(__doc__, runs=10, data=["ida_ringnorm", "ida_waveform", "ionosphere", "sonar"])
-    warnings.filterwarnings("ignore")
     means: dict[str, list[float]] = {}
     for name in options.data:
         print(f"\n{name}: mean squared error over {options.runs} runs")
         (X, _), _, _ = split(name, 0)
         for title, make in methods(X.shape[1]).items():
-            errors = []
-            for run in range(options.runs):
-                train, validation, test = split(name, run)
-                models = [make(C).fit(*train) for C in CS]
-                scores = [np.mean((model.predict(validation[0]) - validation[1]) ** 2) for model in models]
-                best = models[int(np.argmin(scores))]
-                errors.append(np.mean((best.predict(test[0]) - test[1]) ** 2))
-            means.setdefault(title, []).append(float(np.mean(errors)))
-            print(f"  {title:18s} {np.mean(errors):.3f} +- {np.std(errors):.3f}", flush=True)
+            found = runs_of(make, name, CS, options.runs)
+            means.setdefault(title, []).append(float(found.errors.mean()))
+            print(f"  {title:18s} {found}", flush=True)
         bars(options.out, f"figure_6_4_{name}", {t: own[-1] for t, own in means.items()}, "test error")
     mean = {title: float(np.mean(own)) for title, own in means.items()}
     conclude("products (SGD-1s, HMKL) do better than linear kernels (LPMKL)",

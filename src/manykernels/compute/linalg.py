@@ -26,8 +26,9 @@ def cholesky_factor(A: np.ndarray) -> tuple[np.ndarray, bool]:
     level = float(np.mean(np.abs(A.diagonal())))
     for jitter in _JITTERS:
         try:
-            raised = A.copy()
-            raised[np.diag_indices_from(raised)] += jitter * level
+            raised = np.array(A.T, order="F")  # in the order that LAPACK wants, so that it takes no copy of its own
+            if jitter:
+                raised[np.diag_indices_from(raised)] += jitter * level
             return cho_factor(raised, overwrite_a=True, check_finite=False)
         except LinAlgError:
             continue

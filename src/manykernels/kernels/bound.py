@@ -220,6 +220,14 @@ class BoundBank:
         rows = np.asarray(indices, dtype=np.int64)
         return self._gather(subset, lambda storage, local: storage.rows(rows, local), (rows.size, self.n_samples))
 
+    def matrix(self, k: int) -> np.ndarray:
+        """Return kernel k, shape (n, n)."""
+        for storage in self.storages:
+            places, local = held_here(storage.indices, np.array([k]))
+            if places.size:
+                return storage.rows(np.arange(self.n_samples), local)[0]
+        raise IndexError(f"k must be from 0 to {self.n_kernels - 1}, got {k}.")
+
     def _gather(self, subset: Any, compute: Any, shape: tuple[int, ...]) -> np.ndarray:
         chosen = self._chosen(subset)
         out = np.empty((chosen.size, *shape))

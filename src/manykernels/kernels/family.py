@@ -15,7 +15,8 @@ import numpy as np
 from manykernels.kernels.bound import PRECISIONS, BoundBank
 from manykernels.kernels.groups import BoundKernel, make_groups
 from manykernels.kernels.normalize import Normalization
-from manykernels.kernels.storage import PackedStorage, RecomputedStorage, Storage
+from manykernels.kernels.plan import SMALL_RANK
+from manykernels.kernels.storage import FactorStorage, PackedStorage, RecomputedStorage, Storage
 
 NEEDS_BEST, NEEDS_SAMPLE = "best", "sample"
 DRAWS = ("gradient", "uniform")
@@ -125,7 +126,9 @@ class Collection:
         self.family, self.precision = family, precision
         self.members: list[Member] = []
         self._place: dict[Hashable, int] = {}
-        self._storages: list[Storage] = []
+        self._largest: list[float] = []
+        self._factors: dict[int, np.ndarray] = {}
+        self._triangles: dict[int, PackedStorage] = {}
 
     def __len__(self) -> int:
         return len(self.members)
@@ -136,46 +139,50 @@ class Collection:
             k = len(self.members)
             self._place[member.key] = k
             self.members.append(member)
-            source = self._source(k)
-            self._storages.append(PackedStorage(np.array([k]), PackedStorage.fill(source).stack, source.n))
+            self._hold(k, member)
         return self._place[member.key]
+
+    def _hold(self, k: int, member: Member) -> None:
+        """Hold a kernel as a factor if it has one of small rank, else as a triangle."""
+        X = self.family.X
+        (group,) = make_groups([member.kernel])
+        view = group.view(X)
+        self._largest.append(member.scale * float(group.diagonal(0, view).max()))
+        factor = group.factor(0, view, None, SMALL_RANK)
+        if factor is not None and factor.shape[1] <= min(SMALL_RANK, X.shape[0] // 4):
+            self._factors[k] = np.sqrt(member.scale) * factor
+            return
+        own = Normalization(np.array([member.scale]), None, None, None, np.array(self._largest[-1:]))
+        source = RecomputedStorage([member.kernel], np.array([0]), X, own, PRECISIONS[self.precision])
+        self._triangles[k] = PackedStorage.fill(source).moved(np.array([k]))
 
     def matrix(self, k: int) -> np.ndarray:
         """Return the matrix of a kernel, shape (n, n)."""
-        weights = np.zeros(len(self))
-        weights[k] = 1.0
-        return self.bank().combine(weights)
+        return self.bank(np.array([k])).matrix(0)
 
     def bank(self, chosen: np.ndarray | None = None) -> BoundBank:
         """Return the kernels, or the chosen ones, as a bank."""
-        every = BoundBank(
-            [member.kernel for member in self.members],
+        chosen = np.arange(len(self)) if chosen is None else chosen
+        members = [self.members[k] for k in chosen]
+        scale = np.array([member.scale for member in members])
+        return BoundBank(
+            [member.kernel for member in members],
             self.family.X,
-            _normalization(self.members, self.family.X),
+            Normalization(scale, None, None, None, np.array(self._largest)[chosen]),
             self.family.sample_weight,
-            list(self._storages),
+            self._storages(chosen),
             self.precision,
         )
-        return every if chosen is None else every.subset(chosen)
 
-    def _source(self, k: int) -> RecomputedStorage:
-        """Return a storage that computes kernel k alone."""
-        own = _normalization(self.members[k : k + 1], self.family.X)
-        return RecomputedStorage(
-            [self.members[k].kernel], np.array([0]), self.family.X, own, PRECISIONS[self.precision]
-        )
-
-
-def _normalization(members: list[Member], X: Any) -> Normalization:
-    """Return the factors that the members come with."""
-    scale = np.array([member.scale for member in members])
-    largest = np.array([member.scale * _largest_diagonal(member.kernel, X) for member in members])
-    return Normalization(scale, None, None, None, largest)
-
-
-def _largest_diagonal(entry: BoundKernel, X: Any) -> float:
-    (group,) = make_groups([entry])
-    return float(group.diagonal(0, group.view(X)).max())
+    def _storages(self, chosen: np.ndarray) -> list[Storage]:
+        found: list[Storage] = []
+        as_factors = [place for place, k in enumerate(chosen) if k in self._factors]
+        if as_factors:
+            found.append(FactorStorage(np.array(as_factors), [self._factors[chosen[place]] for place in as_factors]))
+        for place, k in enumerate(chosen):
+            if k in self._triangles:
+                found.append(self._triangles[k].moved(np.array([place])))
+        return found
 
 
 def scale_of(entry: BoundKernel, X: Any, normalize: str | None, sample_weight: np.ndarray) -> float:

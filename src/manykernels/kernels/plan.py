@@ -15,7 +15,7 @@ from manykernels.kernels.storage import FactorStorage, PackedStorage, Recomputed
 
 STORAGES = ("auto", "packed", "factors", "recomputed", "rows")
 # Up to this rank, a matrix product with the factors costs no more than reading the packed triangle.
-_SMALL_RANK = 8
+SMALL_RANK = 8
 # Kernels in float32 are rounded by this much, beside a diagonal of 1; approximate factors may be as wrong, not more.
 _ROUNDING = 2.0**-25
 # A decomposition moves two samples at a time, and needs their rows; float32.
@@ -45,7 +45,7 @@ def plan_storages(
     budget = _beside_rows(budget, n) if storage == "rows" else budget
     plan = _Plan(bound, X, normalization, sample_weight, budget, dtype)
     if storage in ("auto", "factors", "rows"):
-        plan.take_factors(n // 4 if asked else min(_SMALL_RANK, n // 4), exact=True)
+        plan.take_factors(n // 4 if asked else min(SMALL_RANK, n // 4), exact=True)
     if dtype == np.float32 and (asked or storage == "rows" or (storage == "auto" and not plan.rest_fits())):
         plan.take_factors(n // 4 if asked else n // 8, exact=False)
     fit = plan.rest.size if plan.rest_fits() else max(max(plan.budget, 0) // plan.triangle - reserve, 0)

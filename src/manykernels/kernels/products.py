@@ -71,6 +71,16 @@ class KernelProduct(Kernel):
             out *= kernel.diagonal(X[:, list(own)]) ** power
         return out
 
+    def factor(self, X: Any) -> np.ndarray | None:
+        """Return the products of the columns of all factors: of small rank if all of theirs are."""
+        out = np.ones((X.shape[0], 1))
+        for kernel, own in zip(self.kernels, self.places, strict=True):
+            factor = kernel.factor(X[:, own])
+            if factor is None or out.shape[1] * factor.shape[1] > X.shape[0]:
+                return None
+            out = (out[:, :, None] * factor[:, None, :]).reshape(X.shape[0], -1)
+        return out
+
     def _powers(self) -> Counter:
         return Counter((kernel, tuple(own)) for kernel, own in zip(self.kernels, self.places, strict=True))
 
@@ -94,9 +104,10 @@ class ProductKernels(Family):
     base : list of Kernel or KernelBank
         Linear kernels of single features make monomials.
     degree : int >= 1
-    prior : sequence of float, optional
+    prior : sequence of float or "even", optional
         rho_d^2 of the degrees d = 1, ..., ``degree``: kernels of degree d are divided by it, so that a larger one makes
-        them rarer. Default: all 1.
+        them rarer. "even" is the number of products of that degree divided by the number of base kernels: no degree has
+        more weight than another only because it has more products. Default: all 1.
 
     Examples
     --------
@@ -113,21 +124,30 @@ class ProductKernels(Family):
     'x0 * x3'
     """
 
-    def __init__(self, base: Any, degree: int, prior: Sequence[float] | None = None) -> None:
+    def __init__(self, base: Any, degree: int, prior: Sequence[float] | str | None = None) -> None:
         if isinstance(degree, bool) or not isinstance(degree, (int, np.integer)) or degree < 1:
             raise ValueError(f"degree must be a whole number of at least 1, got {degree!r}.")
         self.base = (base if isinstance(base, KernelBank) else KernelBank(base)).written_out()
         self.degree = int(degree)
+        self.prior = self._checked(prior)
+
+    def _checked(self, prior: Any) -> np.ndarray:
+        if prior is None:
+            return np.ones(self.degree)
+        if isinstance(prior, str) and prior == "even":
+            return np.array(_counts(len(self.base), self.degree), dtype=float) / len(self.base)
         try:
-            values = np.ones(self.degree) if prior is None else np.asarray(prior, dtype=float)
+            values = np.asarray(prior, dtype=float)
         except (TypeError, ValueError):
             values = np.zeros(0)
         if values.shape != (self.degree,) or not np.all((values > 0) & np.isfinite(values)):
-            raise ValueError(f"prior must hold {self.degree} positive numbers, one for each degree, got {prior!r}.")
-        self.prior = values
+            raise ValueError(
+                f"prior must be 'even' or hold {self.degree} positive numbers, one for each degree, got {prior!r}."
+            )
+        return values
 
     def __len__(self) -> int:
-        return sum(comb(len(self.base) + d - 1, d) for d in range(1, self.degree + 1))
+        return sum(_counts(len(self.base), self.degree))
 
     def __repr__(self) -> str:
         return f"ProductKernels({len(self.base)} kernels, degree={self.degree}): {len(self):.3g} kernels"
@@ -163,7 +183,7 @@ class BoundProducts(BoundFamily):
             self._powers.append(self._powers[-1] * S)
 
     def __len__(self) -> int:
-        return sum(comb(self.base.n_kernels + d - 1, d) for d in range(1, self.degree + 1))
+        return sum(_counts(self.base.n_kernels, self.degree))
 
     def sums(self, M: np.ndarray) -> np.ndarray:
         """Return for each degree the sum of <M, K> over all products in any order, divided by the prior."""
@@ -186,14 +206,14 @@ class BoundProducts(BoundFamily):
             indices.append(j)
             value = float(values[j])
             if left:
-                A = A * self._matrix(j)
+                A = A * self.base.matrix(j)
         member = self.member(tuple(indices))
         value /= self.prior[d - 1]
         return Draw(member, value, orders(member.key) * value / float(sums.sum()))
 
     def _uniform(self, M: np.ndarray, rng: np.random.Generator) -> Draw:
         r = self.base.n_kernels
-        counts = np.array([comb(r + d - 1, d) for d in range(1, self.degree + 1)], dtype=float)
+        counts = np.array(_counts(r, self.degree), dtype=float)
         d = 1 + _drawn(counts, rng)
         # A choice of d out of r + d - 1 places stands for one of d out of r with repetitions.
         places = np.sort(rng.choice(r + d - 1, size=d, replace=False)) - np.arange(d)
@@ -238,13 +258,21 @@ class BoundProducts(BoundFamily):
 
     def _extended(self, partial: tuple[tuple[int, ...], np.ndarray], key: tuple[int, ...]) -> np.ndarray:
         (new,) = (Counter(key) - Counter(partial[0])).elements()
-        return partial[1] * self._matrix(new)
+        return partial[1] * self.base.matrix(new)
 
     def norm_bound(self, M: np.ndarray) -> tuple[float, bool]:
         """Return the 2-norm of all values where they are few, else the root of the largest times their sum."""
         if len(self) <= _FEW:
-            return float(np.sqrt(sum(self.value(M, member) ** 2 for member in self.every()))), True
+            return float(np.sqrt(self._squares(M, 0, 1))), True
         return float(np.sqrt(self.best(M).bound * self.sums(M).sum())), False
+
+    def _squares(self, A: np.ndarray, first: int, d: int) -> float:
+        """Return the sum of the squared values of all products that go on with factors from ``first`` on."""
+        values = self.base.inner_products(A)[first:] / self.prior[d - 1]
+        total = float(values @ values)
+        if d < self.degree:
+            total += sum(self._squares(A * self.base.matrix(j), j, d + 1) for j in range(first, self.base.n_kernels))
+        return total
 
     def every(self) -> list[Member]:
         """Return all products: for small families."""
@@ -257,7 +285,7 @@ class BoundProducts(BoundFamily):
         """Return <M, K>."""
         A = M
         for j in member.key[:-1]:  # type: ignore[index]
-            A = A * self._matrix(j)
+            A = A * self.base.matrix(j)
         last = np.array([member.key[-1]])  # type: ignore[index]
         return float(self.base.inner_products(A, last)[0]) / self.prior[len(member.key) - 1]  # type: ignore[arg-type]
 
@@ -273,10 +301,10 @@ class BoundProducts(BoundFamily):
         group = " * ".join(dict.fromkeys(entry.group for entry in factors))
         return Member(key, BoundKernel(kernel, positions, product_name(factors), group), scale)
 
-    def _matrix(self, j: int) -> np.ndarray:
-        weights = np.zeros(self.base.n_kernels)
-        weights[j] = 1.0
-        return self.base.combine(weights)
+
+def _counts(r: int, degree: int) -> list[int]:
+    """Return how many products of 1, ..., ``degree`` out of r kernels there are."""
+    return [comb(r + d - 1, d) for d in range(1, degree + 1)]
 
 
 def product_name(factors: Sequence[BoundKernel]) -> str:

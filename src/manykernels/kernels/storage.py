@@ -218,7 +218,10 @@ class FactorStorage:
         return products * (beta != 0) if on_support else products
 
     def rows(self, rows: np.ndarray, local: np.ndarray) -> np.ndarray:
-        return np.array([self._factor(k)[rows] @ self._factor(k).T for k in local]).reshape(local.size, rows.size, -1)
+        out = np.empty((local.size, rows.size, self.columns.shape[0]))
+        for place, k in enumerate(local):
+            np.matmul(self._factor(k)[rows], self._factor(k).T, out=out[place])
+        return out
 
     def add_rows(self, rows: np.ndarray, columns: np.ndarray, weights: np.ndarray, out: np.ndarray) -> None:
         out += (self.columns[rows] * weights[self.owner]) @ self.columns[columns].T
@@ -350,13 +353,14 @@ class RecomputedStorage:
         return out
 
     def rows(self, rows: np.ndarray, local: np.ndarray) -> np.ndarray:
-        out = np.empty((self.indices.size, rows.size, self.n))
-        wanted = np.zeros(self.indices.size, bool)
-        wanted[local] = True
+        chosen, place = np.unique(local, return_inverse=True)
+        out = np.empty((chosen.size, rows.size, self.n), self.dtype)
+        wanted, to = np.zeros(self.indices.size, bool), np.zeros(self.indices.size, np.int64)
+        wanted[chosen], to[chosen] = True, np.arange(chosen.size)
         for group, view, places in zip(self._groups, self._views, self._locals, strict=True):
             for g, block in group.blocks(view[rows], view, np.flatnonzero(wanted[places])):
-                out[places[g]] = self._normalization.apply_rows(int(group.indices[g]), block, rows)
-        return out[local].astype(self.dtype).astype(np.float64)
+                out[to[places[g]]] = self._normalization.apply_rows(int(group.indices[g]), block, rows)
+        return out[place].astype(np.float64)
 
     def add_rows(self, rows: np.ndarray, columns: np.ndarray, weights: np.ndarray, out: np.ndarray) -> None:
         def add(local: int, of_rows: slice, of_columns: slice, block: np.ndarray) -> None:

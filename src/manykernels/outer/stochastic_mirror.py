@@ -6,8 +6,8 @@ A kernel drawn with probability s_k gives the unbiased estimate -q_k / (2 s_k) e
 to its q_k, the estimate has the length of the gradient's 1-norm whatever kernel it is, so that the work grows with that
 norm and not with the number of kernels. With the map 1/2 ||.||_2^2 the projection is a scaling, and the combined kernel
 is updated by one matrix a step. After T steps of length 1 / sqrt(B T) the mean of the weights has, in expectation, an
-objective within sqrt(B / T) of the best, where 2 B bounds the squared estimates. The lengths here are 1 / sqrt(sum of
-the squared estimates so far), which is as good without knowing B, and later steps weigh more in the mean.
+objective within sqrt(B / T) of the best, where 2 B bounds the squared estimates (Corollary 4.3). The lengths here are 1
+/ sqrt(sum of the squared estimates so far), which is as good without knowing B, and later steps weigh more in the mean.
 
 Kernels that have been met are few: at the end their weights are learned by the finite solver, if asked for.
 """
@@ -15,7 +15,7 @@ Kernels that have been met are few: at the end their weights are learned by the 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -29,6 +29,8 @@ from manykernels.kernels.family import DRAWS, NEEDS_SAMPLE, Collection
 from manykernels.outer.automatic import automatic
 from manykernels.outer.family import FamilyProblem, FamilyResult, outer_products
 
+# The objective of so many steps is compared with that of as many before.
+_WINDOW = 25
 # Rounded kernel values may move the objective by this part of tol.
 _ROUNDING_SHARE = 0.1
 
@@ -40,6 +42,7 @@ def stochastic_mirror(
     max_iter: int = 200,
     draw: str = "gradient",
     corrective: bool = True,
+    B: float | None = None,
     precision: str = "single",
     random_state: int | np.random.Generator = 0,
 ) -> FamilyResult:
@@ -50,13 +53,18 @@ def stochastic_mirror(
     problem : FamilyProblem
         With LpNorm(2).
     tol : float
-        Relative gap to which the weights of the kernels that were met are learned at the end.
+        Relative gap to which the weights of the kernels that were met are learned at the end. The steps end when the
+        mean objective of 25 of them is within this of that of the 25 before.
     max_iter : int
-        Steps; each draws a kernel and solves the machine.
+        Most steps; each draws a kernel and solves the machine.
     draw : {"gradient", "uniform"}
         How kernels are drawn: in proportion to their part of the gradient, or all alike.
     corrective : bool
         Learn the weights of the kernels that were met anew at the end; otherwise the mean of the steps is the result.
+    B : float, optional
+        Half the largest squared estimate, if it is known: all ``max_iter`` steps are taken, with the length
+        1 / sqrt(B max_iter), and all weigh the same in the mean, whose expected objective is then within
+        sqrt(B / max_iter) of the best one.
     precision : {"single", "double"}
     random_state : int or Generator
 
@@ -86,51 +94,51 @@ def stochastic_mirror(
     if draw not in DRAWS:
         raise ValueError(f"draw must be one of {DRAWS}, got {draw!r}.")
     with blas_threads_for(problem.family.n_samples):
-        walk = Walk(problem, draw, precision, np.random.default_rng(random_state))
-        interrupted = walk.run(max_iter)
+        length = None if B is None else 1.0 / np.sqrt(B * max_iter)
+        walk = Walk(problem, draw, precision, np.random.default_rng(random_state), length)
+        interrupted = walk.run(max_iter, tol if B is None else None)
         return _finished(walk, tol, corrective and not interrupted, interrupted)
-
-
-@dataclass
-class Average:
-    """A mean in which step k weighs k, of vectors that grow and of matrices."""
-
-    weights: np.ndarray
-    K: np.ndarray
-
-    def add(self, k: int, weights: np.ndarray, scale: float, K: np.ndarray) -> None:
-        """Take in step k: the weights, and the combined kernel scale * K."""
-        part = 2.0 / (k + 1.0)
-        self.weights = np.r_[self.weights, np.zeros(weights.size - self.weights.size)]
-        self.weights += part * (weights - self.weights)
-        self.K *= 1.0 - part
-        self.K += (part * scale) * K
 
 
 class Walk:
     """The steps: weights and combined kernel as ``scale`` times what is stored, so that a projection costs nothing."""
 
-    def __init__(self, problem: FamilyProblem, draw: str, precision: str, rng: np.random.Generator) -> None:
+    def __init__(
+        self,
+        problem: FamilyProblem,
+        draw: str,
+        precision: str,
+        rng: np.random.Generator,
+        length: float | None = None,
+    ) -> None:
         n = problem.family.n_samples
-        self.problem, self.draw, self.rng = problem, draw, rng
+        self.problem, self.draw, self.rng, self.length = problem, draw, rng, length
         self.collection = Collection(problem.family, precision)
         self.weights, self.K, self.scale = np.zeros(0), np.zeros((n, n)), 1.0
         self.machine: Machine = problem.first_machine()
-        self.mean = Average(np.zeros(0), np.zeros((n, n)))
+        self.mean = np.zeros(0)
         self.total, self.n_steps = 0.0, 0
         self.trace: list[Step] = []
         self._started = time.perf_counter()
 
-    def run(self, steps: int) -> bool:
-        """Take steps; return whether Ctrl-C ended that while someone watches."""
+    def run(self, steps: int, tol: float | None = None) -> bool:
+        """Take steps, with a tol until nothing changes; return whether Ctrl-C ended that while someone watches."""
         try:
             for _ in range(steps):
                 self.step()
+                if tol is not None and self._is_settled(tol):
+                    break
         except KeyboardInterrupt:
             if not (is_listened_to() and self.n_steps):
                 raise
             return True
         return False
+
+    def _is_settled(self, tol: float) -> bool:
+        if self.n_steps % _WINDOW or self.n_steps < 2 * _WINDOW:
+            return False
+        before, now = np.reshape([step.objective for step in self.trace[-2 * _WINDOW :]], (2, -1)).mean(axis=1)
+        return bool(abs(now - before) <= tol * abs(now))
 
     def step(self) -> None:
         """Draw a kernel, move its weight, project, and solve."""
@@ -140,9 +148,12 @@ class Walk:
         if drawn.value > 0.0:
             estimate = 0.5 * drawn.value / drawn.probability
             self.total += estimate**2
-            self._move(k, estimate / np.sqrt(self.total))
+            self._move(k, estimate / np.sqrt(self.total) if self.length is None else estimate * self.length)
         self.weights = np.r_[self.weights, np.zeros(len(self.collection) - self.weights.size)]
-        self.mean.add(self.n_steps, self.scale * self.weights, self.scale, self.K)
+        self.mean = np.r_[self.mean, np.zeros(len(self.collection) - self.mean.size)]
+        # Step k weighs k, or all steps the same.
+        part = 2.0 / (self.n_steps + 1.0) if self.length is None else 1.0 / self.n_steps
+        self.mean += part * (self.scale * self.weights - self.mean)
         problem = self.problem.restricted(None)  # type: ignore[arg-type]
         self.machine = problem.solve(self.scale * self.K, self.machine, 1e-4)
         seconds, n_active = time.perf_counter() - self._started, int(np.count_nonzero(self.weights))
@@ -160,7 +171,7 @@ class Walk:
 
 def _finished(walk: Walk, tol: float, corrective: bool, interrupted: bool) -> FamilyResult:
     """Return the mean of the steps, or the best weights of the kernels that it has."""
-    weights = walk.mean.weights
+    weights = walk.mean
     if not np.any(weights):
         weights = np.ones(weights.size)  # nothing was worth a step: any kernel will do
     weights = weights / float(np.linalg.norm(weights))
