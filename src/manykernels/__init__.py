@@ -11,10 +11,13 @@ True
 """
 
 from manykernels.estimators import (
+    AlignedKernel,
     MKLClassifier,
     MKLClassifierCV,
     MKLRegressor,
     MKLRegressorCV,
+    TwoStageMKLClassifier,
+    TwoStageMKLRegressor,
     UFOMKLClassifier,
     UFOMKLRegressor,
     load,
@@ -24,10 +27,13 @@ from manykernels.estimators import (
 
 __version__ = "0.1.0"
 __all__ = [
+    "AlignedKernel",
     "MKLClassifier",
     "MKLClassifierCV",
     "MKLRegressor",
     "MKLRegressorCV",
+    "TwoStageMKLClassifier",
+    "TwoStageMKLRegressor",
     "UFOMKLClassifier",
     "UFOMKLRegressor",
     "load",

@@ -276,11 +276,17 @@ def quad_forms(stack: np.ndarray, beta: np.ndarray, chosen: np.ndarray | None = 
     return _over_kernels(lambda part, out: segment_quad_forms(stack, part, beta, 0, n, out), chosen)
 
 
-def inner_products(stack: np.ndarray, M: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """Return the Frobenius inner products of the chosen packed kernels with the symmetric matrix M."""
-    vector = np.empty(stack.shape[1])
+def symmetric_vector(M: np.ndarray) -> np.ndarray:
+    """Return the vector whose product with a packed kernel is its Frobenius inner product with the symmetric M."""
+    vector = np.empty(triangle_size(M.shape[0]))
     pack_rows(M, vector)
     diagonal = np.cumsum(np.concatenate([[0], np.arange(M.shape[0], 1, -1)]))
     vector *= 2.0
     vector[diagonal] *= 0.5
+    return vector
+
+
+def inner_products(stack: np.ndarray, M: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """Return the Frobenius inner products of the chosen packed kernels with the symmetric matrix M."""
+    vector = symmetric_vector(M)
     return _over_kernels(lambda part, out: stack_dots(stack, part, vector, out), chosen)

@@ -60,3 +60,33 @@ def _to_distances(products: np.ndarray, left: np.ndarray, right: np.ndarray) -> 
         for j in range(right.size):
             distance = own + right[j] - 2.0 * row[j]
             row[j] = 0.0 if distance < 0.0 else distance  # a NaN stays one
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
+def scaled_gaussian_sums(
+    columns: np.ndarray, rates: np.ndarray, M: np.ndarray, rows: np.ndarray, spread: np.ndarray
+) -> float:
+    """Return sum_ij M_ij exp(-sum_l rates_l (x_il - x_jl)^2) over j > i for the given rows i, for a symmetric M.
+
+    ``columns`` holds the columns of the data as rows, shape (d, n). To ``spread``, shape (d,), the same sum with
+    (x_il - x_jl)^2 as a factor is added.
+    """
+    d, n = columns.shape
+    total, whole = 0.0, np.empty(n)
+    for i in rows:
+        buffer, weight = whole[i + 1 :], M[i, i + 1 :]
+        buffer[:] = 0.0
+        for k in range(d):
+            x, rate, others = columns[k, i], rates[k], columns[k, i + 1 :]
+            for j in range(others.size):
+                buffer[j] += rate * (x - others[j]) * (x - others[j])
+        for j in range(buffer.size):
+            # Beyond this a double is as good as 0, and the exponential is what costs.
+            buffer[j] = weight[j] * np.exp(-buffer[j]) if buffer[j] < 700.0 else 0.0
+            total += buffer[j]
+        for k in range(d):
+            x, own, others = columns[k, i], 0.0, columns[k, i + 1 :]
+            for j in range(others.size):
+                own += buffer[j] * (x - others[j]) * (x - others[j])
+            spread[k] += own
+    return total

@@ -1,18 +1,23 @@
 """scikit-learn estimators."""
 
+from manykernels.estimators.aligned import AlignedKernel
 from manykernels.estimators.alpha_path import ufo_path
 from manykernels.estimators.classifier import MKLClassifier
 from manykernels.estimators.cv import MKLClassifierCV, MKLRegressorCV
 from manykernels.estimators.path import mkl_path
 from manykernels.estimators.persistence import load
 from manykernels.estimators.regressor import MKLRegressor
+from manykernels.estimators.two_stage import TwoStageMKLClassifier, TwoStageMKLRegressor
 from manykernels.estimators.ufo import UFOMKLClassifier, UFOMKLRegressor
 
 __all__ = [
+    "AlignedKernel",
     "MKLClassifier",
     "MKLClassifierCV",
     "MKLRegressor",
     "MKLRegressorCV",
+    "TwoStageMKLClassifier",
+    "TwoStageMKLRegressor",
     "UFOMKLClassifier",
     "UFOMKLRegressor",
     "load",

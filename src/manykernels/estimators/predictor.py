@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,6 +83,20 @@ class Predictor:
 
         Test samples that lack a view have zeros there.
         """
+        out = np.tile(self.intercept, (stack.shape[1], 1))
+        for place, block in self._of_stack(stack):
+            out += block @ (self.coef if self.coef.ndim == 2 else self.coef[place]).T
+        return out
+
+    def cross_from_stack(self, stack: np.ndarray) -> np.ndarray:
+        """Return the learned kernel with the samples that are kept, shape (n_test, n_kept)."""
+        out = np.zeros((stack.shape[1], self.rows.size))
+        for _, block in self._of_stack(stack):
+            out += block
+        return out
+
+    def _of_stack(self, stack: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield the place of each active kernel and its weighted values with the samples that are kept."""
         kernel = self.kernel
         if (
             kernel.cosine
@@ -92,10 +107,7 @@ class Predictor:
                 "X is a stack of kernels: that needs precomputed kernels without centering or cosine "
                 "normalization; pass sample numbers instead, X = indices.reshape(-1, 1)."
             )
-        out = np.tile(self.intercept, (stack.shape[1], 1))
         for place, k in enumerate(self.active):
             # What the stack says of training samples that lack the view is void.
             mask = observed(kernel.X[:, kernel.bound[place].positions])
-            block = kernel.coefficients[place] * stack[k][:, self.rows] * (1.0 if mask is None else mask)
-            out += block @ (self.coef if self.coef.ndim == 2 else self.coef[place]).T
-        return out
+            yield place, kernel.coefficients[place] * stack[k][:, self.rows] * (1.0 if mask is None else mask)

@@ -14,8 +14,9 @@ import numpy as np
 from scipy.optimize import minimize, minimize_scalar
 from scipy.stats import truncnorm
 
-from manykernels.compute.pairwise import dense, squared_distances
-from manykernels.compute.threads import parallel
+from manykernels.compute.packed import inner_products, pack_rows, symmetric_vector, triangle_size
+from manykernels.compute.pairwise import dense, scaled_gaussian_sums, squared_distances
+from manykernels.compute.threads import n_threads, parallel
 from manykernels.kernels.base import Dirichlet, Gaussian, Kernel, _number, _short
 from manykernels.kernels.columns import column_names, describe_columns, resolve_columns
 from manykernels.kernels.family import Best, BoundFamily, Draw, Family, Member, check_draw, scale_of
@@ -23,7 +24,13 @@ from manykernels.kernels.groups import BoundKernel
 from manykernels.kernels.ladder import chebyshev_widths, count_nodes, lagrange_basis
 from manykernels.kernels.product import ScaledGaussian
 
-_GRID, _COARSE, _PEAKS = 600, 60, 4
+_GRID, _COARSE, _PEAKS, _ROUGH = 600, 60, 4, 32
+# Waking a thread takes longer than this many terms.
+_SMALL = 1 << 20
+# Kernels of the nodes of all widths are held up to this size.
+_HELD_BYTES = 5e8
+# A search in many dimensions ends when a step gains less than this part.
+_CLIMB_TOL, _CLIMB_STEPS = 1e-7, 200
 # Interpolated kernel values are exact to this, beside a diagonal of 1.
 _INTERPOLATION = 1e-8
 # Beyond this part of the smallest and this multiple of the largest distance, a Gaussian changes no more.
@@ -84,6 +91,10 @@ class ContinuousFamily(Family):
         """Return <M, K> on the columns V and its derivatives in the parameters, or None where they are not known."""
         return None
 
+    def penalty(self, parameters: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return what a search in many dimensions is to keep small, with its derivatives; its unit is ||M|| n."""
+        return 0.0, np.zeros(parameters.size)
+
     def search(self, family: BoundContinuous, M: np.ndarray) -> tuple[np.ndarray, float, float]:
         """Return the best parameters found, <M, K> there, and what it exceeds nowhere (infinite if unknown)."""
         if self.low.size > 1:
@@ -140,6 +151,7 @@ class BoundContinuous(BoundFamily):
         self.V = X if positions.size == X.shape[1] else X[:, positions]
         self.low, self.high = family.for_columns(positions.size)
         self._last: np.ndarray | None = None
+        self.nodes: _WidthNodes | None = None
         self.member(self.low)  # says at once what is wrong with the normalization
 
     def member(self, parameters: np.ndarray) -> Member:
@@ -154,7 +166,7 @@ class BoundContinuous(BoundFamily):
         member = self.member(parameters)
         return member.scale * float(np.vdot(M, member.kernel.kernel.compute(self.V, self.V)))
 
-    def best(self, M: np.ndarray) -> Best:
+    def best(self, M: np.ndarray, definite: bool = True) -> Best:
         parameters, value, bound = self.family.search(self, M)
         self._last = parameters
         return Best(self.member(parameters), value, max(value, bound))
@@ -188,13 +200,17 @@ class BoundContinuous(BoundFamily):
         def negative(u: np.ndarray) -> Any:
             parameters = np.exp(u) if log else u
             known = self.family.value_and_gradient(M, self.V, parameters) if exact else None
+            fine, steepness = self.family.penalty(parameters)
             if known is None:
-                return -self.value(M, parameters)
+                return level * fine - self.value(M, parameters)
             value, gradient = known
-            return -first * value, -first * (gradient * parameters if log else gradient)
+            slope = level * steepness - first * gradient
+            return level * fine - first * value, slope * parameters if log else slope
 
         # Derivatives are of the kernel as it is: they serve if its normalization is the same everywhere.
         first, last = self.member(self.low).scale, self.member(self.high).scale
+        # What <M, K> cannot exceed for a kernel with entries of at most 1: the unit of the penalty.
+        level = first * float(np.linalg.norm(M)) * M.shape[0]
         exact = (
             abs(first - last) <= 1e-9 * abs(first) and self.family.value_and_gradient(M, self.V, self.low) is not None
         )
@@ -203,7 +219,12 @@ class BoundContinuous(BoundFamily):
         starts += list(rng.uniform(low, high, (self.family.n_starts, low.size)))
         found = [
             minimize(
-                negative, np.clip(u, low, high), jac=exact, method="L-BFGS-B", bounds=list(zip(low, high, strict=True))
+                negative,
+                np.clip(u, low, high),
+                jac=exact,
+                method="L-BFGS-B",
+                bounds=list(zip(low, high, strict=True)),
+                options={"ftol": _CLIMB_TOL, "maxiter": _CLIMB_STEPS},
             )
             for u in starts
         ]
@@ -223,6 +244,10 @@ class GaussianFamily(ContinuousFamily):
     columns : None, int, str, slice, list or callable, default None
     n_starts : int, default 3
         Random starts of the search with a width for each feature.
+    shrinkage : float, default 0
+        How strongly the widths of the features are drawn to their mean: the search maximizes
+        <M, K> / (||M|| n) - shrinkage * the squared coefficient of variation of the widths. It keeps many widths from
+        overfitting a few samples.
 
     Examples
     --------
@@ -242,11 +267,24 @@ class GaussianFamily(ContinuousFamily):
         per_feature: bool = False,
         columns: Any = None,
         n_starts: int = 3,
+        shrinkage: float = 0.0,
     ) -> None:
         least = _number("low", low, np.nextafter(0.0, 1.0), "a positive number")
         most = _number("high", high, np.nextafter(least, np.inf), f"a number above low={low!r}")
         super().__init__(least, most, columns, n_starts)
         self.per_feature = bool(per_feature)
+        self.shrinkage = _number("shrinkage", shrinkage, 0.0, "a number of at least 0")
+
+    def shrunk(self, shrinkage: float) -> GaussianFamily:
+        """Return the same family with another strength of the shrinkage."""
+        low, high = float(self.low[0]), float(self.high[0])
+        return GaussianFamily(low, high, self.per_feature, self.columns, self.n_starts, shrinkage)
+
+    def penalty(self, parameters: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the squared coefficient of variation of the widths, times the shrinkage."""
+        mean, square = parameters.mean(), np.mean(parameters**2)
+        slope = 2.0 / (parameters.size * mean**2) * (parameters - square / mean)
+        return self.shrinkage * (square / mean**2 - 1.0), self.shrinkage * slope
 
     def __repr__(self) -> str:
         each = ", per_feature=True" if self.per_feature else ""
@@ -264,36 +302,38 @@ class GaussianFamily(ContinuousFamily):
     def search(self, family: BoundContinuous, M: np.ndarray) -> tuple[np.ndarray, float, float]:
         return family.climb(M) if self.per_feature else self.best_width(family, M)
 
-    def best_width(self, family: BoundContinuous, M: np.ndarray, V: Any = None) -> tuple[np.ndarray, float, float]:
+    def best_width(self, family: BoundContinuous, M: np.ndarray) -> tuple[np.ndarray, float, float]:
         """Search the widths by interpolation on Chebyshev nodes, which is exact to a known error."""
-        used = np.flatnonzero(np.any(M != 0, axis=0))
-        used = used if used.size else np.arange(M.shape[0])
-        rows = (family.V if V is None else V)[used]
-        D, inner = squared_distances(rows, rows), M[np.ix_(used, used)]
-        low, high = self._range(D)
-        # Only the ratio counts.
-        n_nodes = count_nodes(1.0, high / low, _INTERPOLATION) if high > 1.0001 * low else 1
-        nodes = chebyshev_widths(low, high, n_nodes)
+        nodes = self._nodes_for(family, M)
         scale = family.member(family.low).scale  # the diagonal of every width is 1
-
-        def exact(width: float) -> float:
-            return scale * float(np.vdot(inner, np.exp(D * (-0.5 / width**2))))
-
-        values = np.array(parallel(lambda w: exact(float(w)), nodes))
-        grid = np.geomspace(low, high, _GRID)
+        values = scale * nodes.values(M)
+        grid = np.geomspace(nodes.low, nodes.high, _GRID)
 
         def interpolated(width: Any) -> Any:
-            return lagrange_basis(np.atleast_1d(width), low, high, n_nodes) @ values
+            return lagrange_basis(np.atleast_1d(width), nodes.low, nodes.high, nodes.widths.size) @ values
 
-        on_grid = interpolated(grid) if n_nodes > 1 else values
-        place = _line(lambda s: float(interpolated(s)[0]), grid, on_grid)[0] if n_nodes > 1 else low
+        place = nodes.low
+        if nodes.widths.size > 1:
+            place = _line(lambda s: float(interpolated(s)[0]), grid, interpolated(grid))[0]
         # Beyond the range the value is all but linear in 1 / width^2 up to the widest.
-        error = (2 * _INTERPOLATION + _BEYOND) * scale * float(np.abs(inner).sum())
-        value, place = max((exact(own), own) for own in (place, float(self.low[0]), float(self.high[0])))
+        error = (2 * _INTERPOLATION + _BEYOND) * scale * float(np.abs(M).sum())
+        candidates = (place, float(self.low[0]), float(self.high[0]))
+        value, place = max((scale * nodes.exact(M, own), own) for own in candidates)
         return np.array([place]), value, value + error + 1e-5 * abs(value)
 
-    def _range(self, D: np.ndarray) -> tuple[float, float]:
-        """Return the part of the widths where the kernels differ on this data."""
+    def _nodes_for(self, family: BoundContinuous, M: np.ndarray) -> _WidthNodes:
+        """Return the nodes on the samples that M is about: all of them, whose kernels are held, or a few."""
+        used = np.flatnonzero(np.any(M != 0, axis=0))
+        if 2 * used.size < M.shape[0] and used.size:
+            return _WidthNodes(family.V, *self._range(family.V, used), used)
+        if family.nodes is None:
+            family.nodes = _WidthNodes(family.V, *self._range(family.V, None), None)
+        return family.nodes
+
+    def _range(self, V: Any, used: np.ndarray | None) -> tuple[float, float]:
+        """Return the part of the widths where the kernels differ on these samples."""
+        rows = V if used is None else V[used]
+        D = squared_distances(rows, rows)
         apart = D[D > 0]
         if apart.size == 0:
             return float(self.low[0]), float(self.low[0])
@@ -303,31 +343,92 @@ class GaussianFamily(ContinuousFamily):
         low = min(max(float(self.low[0]), narrow), float(self.high[0]))
         return low, max(min(float(self.high[0]), wide), low)
 
+    def _rough_width(self, D: np.ndarray, M: np.ndarray) -> float:
+        """Return about the best width for a matrix of squared distances: the best of a few."""
+        apart = D[D > 0]
+        if apart.size == 0:
+            return float(self.low[0])
+        low, high = (float(np.sqrt(own)) for own in (apart.min(), apart.max()))
+        low, high = max(_NARROW * low, float(self.low[0])), min(_WIDE * high, float(self.high[0]))
+        grid = np.geomspace(min(low, high), high, _ROUGH)
+        values = np.array(parallel(lambda width: float(np.vdot(M, np.exp(D * (-0.5 / width**2)))), grid))
+        k = int(np.argmax(values))
+        if not 0 < k < _ROUGH - 1:
+            return float(grid[k])
+        # The peak of the parabola through three values, in the logarithm of the width.
+        rise, fall = values[k] - values[k - 1], values[k] - values[k + 1]
+        step = 0.5 * (rise - fall) / (rise + fall) if rise + fall > 0 else 0.0
+        return float(grid[k] * (grid[k + 1] / grid[k]) ** step)
+
     def draw(self, family: BoundContinuous, M: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, float]:
         """Draw one width near the best; with a width for each feature, one after the other, given those before."""
         if not self.per_feature:
             return super().draw(family, M, rng)
         widths, density, X = np.empty(family.low.size), 1.0, dense(family.V)
         for j in range(widths.size):
-            column = X[:, [j]]
-            width, own = family.near(self.best_width(family, M, column)[0], rng)
+            D = squared_distances(X[:, [j]], X[:, [j]])
+            width, own = family.near(np.array([self._rough_width(D, M)]), rng)
             widths[j], density = width[0], density * own
-            M = M * np.exp(squared_distances(column, column) * (-0.5 / widths[j] ** 2))
+            M = M * np.exp(D * (-0.5 / widths[j] ** 2))
         return widths, density
 
     def value_and_gradient(self, M: np.ndarray, V: Any, parameters: np.ndarray) -> tuple[float, np.ndarray] | None:
         if not self.per_feature:
             return None
-        X = dense(V)
-        scaled = X / (np.sqrt(2.0) * parameters)
-        W = M * np.exp(-squared_distances(scaled, scaled))
-        # sum_ij W_ij (x_il - x_jl)^2 for every column l
-        spread = 2.0 * (W.sum(axis=1) @ X**2 - np.sum(X * (W @ X), axis=0))
-        return float(W.sum()), spread / parameters**3
+        columns = np.ascontiguousarray(dense(V).T)
+        n, rates = columns.shape[1], 0.5 / np.asarray(parameters) ** 2
+        spreads = np.zeros((n_threads() if n * columns.size > _SMALL else 1, columns.shape[0]))
+
+        def part(t: int) -> float:
+            # Rows are shorter and shorter: deal them out in turn.
+            return scaled_gaussian_sums(columns, rates, M, np.arange(t, n, len(spreads)), spreads[t])
+
+        above = sum(parallel(part, range(len(spreads))))
+        return float(np.trace(M)) + 2.0 * above, 2.0 * spreads.sum(axis=0) / parameters**3
 
     def starts(self, family: BoundContinuous, M: np.ndarray) -> list[np.ndarray]:
         """Return the best common width."""
         return [np.full(family.low.size, self.best_width(family, M)[0][0])]
+
+
+class _WidthNodes:
+    """Gaussian kernels of a few widths, which stand for all between them; held in memory if they are not too large."""
+
+    def __init__(self, V: Any, low: float, high: float, used: np.ndarray | None) -> None:
+        self.low, self.high, self.used = low, high, used
+        rows = V if used is None else V[used]
+        D = squared_distances(rows, rows)
+        # Only the ratio counts.
+        self.widths = chebyshev_widths(
+            low, high, count_nodes(1.0, high / low, _INTERPOLATION) if high > 1.0001 * low else 1
+        )
+        self.D = np.empty(triangle_size(D.shape[0]))
+        pack_rows(D, self.D)
+        self.stack: np.ndarray | None = None
+        if used is None and self.D.nbytes * self.widths.size <= _HELD_BYTES:
+            self.stack = np.empty((self.widths.size, self.D.size))
+            parallel(self._fill, range(self.widths.size))
+
+    def _fill(self, j: int) -> None:
+        assert self.stack is not None
+        np.exp(self.D * (-0.5 / self.widths[j] ** 2), out=self.stack[j])
+
+    def values(self, M: np.ndarray) -> np.ndarray:
+        """Return <M, K> for the widths of all nodes."""
+        if self.stack is None:
+            v = self._vector(M)
+            return np.array(parallel(lambda width: self._value(v, float(width)), self.widths))
+        return inner_products(self.stack, M, np.arange(self.widths.size))
+
+    def exact(self, M: np.ndarray, width: float) -> float:
+        """Return <M, K> for any width."""
+        return self._value(self._vector(M), width)
+
+    def _vector(self, M: np.ndarray) -> np.ndarray:
+        return symmetric_vector(M if self.used is None else M[np.ix_(self.used, self.used)])
+
+    def _value(self, v: np.ndarray, width: float) -> float:
+        return float(v @ np.exp(self.D * (-0.5 / width**2)))
 
 
 class DirichletFamily(ContinuousFamily):

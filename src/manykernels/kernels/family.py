@@ -101,8 +101,11 @@ class BoundFamily(ABC):
         return frozenset({NEEDS_BEST, NEEDS_SAMPLE})
 
     @abstractmethod
-    def best(self, M: np.ndarray) -> Best:
-        """Search for the kernel with the largest <M, K>, for a symmetric M of shape (n, n)."""
+    def best(self, M: np.ndarray, definite: bool = True) -> Best:
+        """Search for the kernel with the largest <M, K>, for a symmetric M of shape (n, n).
+
+        ``definite`` says that M is positive semidefinite, so that no kernel's <M, K> is negative.
+        """
 
     @abstractmethod
     def sample(self, M: np.ndarray, rng: np.random.Generator, how: str = "gradient") -> Draw:

@@ -220,14 +220,16 @@ class BoundProducts(BoundFamily):
         member = self.member(tuple(int(j) for j in places))
         return Draw(member, self.value(M, member), 1.0 / float(counts.sum()))
 
-    def best(self, M: np.ndarray) -> Best:
+    def best(self, M: np.ndarray, definite: bool = True) -> Best:
         """Search by beam: at each degree the most promising partial products are kept.
 
-        No product that was never built exceeds the largest bound of the partial ones that were dropped.
+        No product that was never built exceeds the largest bound of the partial ones that were dropped: the sum over
+        all that they can become, of which none is negative if M is definite. If it is not, nothing is known, unless
+        none was dropped.
         """
         found: Best | None = None
         beam: list[tuple[tuple[int, ...], np.ndarray]] = [((), M)]
-        dropped = 0.0
+        dropped = -np.inf
         for d in range(1, self.degree + 1):
             options: dict[tuple[int, ...], tuple[float, float, int]] = {}
             for b, (indices, A) in enumerate(beam):
@@ -237,7 +239,7 @@ class BoundProducts(BoundFamily):
                     key = tuple(sorted((*indices, int(j))))
                     options.setdefault(key, (float(values[j]), float(bounds[j]), b))
                 rest = np.argsort(-np.maximum(values, bounds))[4 * _BEAM :]
-                dropped = max(dropped, float(np.maximum(values, bounds)[rest].max(initial=0.0)))
+                dropped = max(dropped, float(np.maximum(values, bounds)[rest].max(initial=-np.inf)))
             key = max(options, key=lambda own: options[own][0])
             if found is None or options[key][0] > found.value:
                 found = Best(self.member(key), options[key][0], np.inf)
@@ -246,7 +248,7 @@ class BoundProducts(BoundFamily):
             if d < self.degree:
                 beam = [(own, self._extended(beam[options[own][2]], own)) for own in ranked[:_BEAM]]
         assert found is not None
-        return found._replace(bound=max(found.value, dropped))
+        return found._replace(bound=max(found.value, dropped if definite or dropped == -np.inf else np.inf))
 
     def _bounds(self, A: np.ndarray, d: int) -> np.ndarray:
         """Return for each further factor what the products that go on after degree d do not exceed."""

@@ -1,0 +1,285 @@
+"""Alignment with a target, one kernel at a time: of a list, of products, or of a continuum.
+
+The kernel that comes next has the largest inner product with the derivative of the objective: with T - t K, where t K
+is the current combination at its best length. Three ways to go on from there:
+
+corrective
+    All weights are learned anew by non-negative least squares. That is exact for the kernels at hand.
+stagewise
+    The new kernel is added with the weight that is best for the alignment, in closed form (thesis, Algorithm 7).
+frank_wolfe
+    The distance to T is minimized over the kernels times a number, and 0, as corners: a step to the best corner with
+    the exact minimum on the way (Algorithm 8; the step that it prints is for another update). The number is doubled
+    when the weights come near its limit.
+
+Kernels of a list are compared at equal norm, those of a family as they are.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from manykernels.alignment.finite import Aligned, aligned, combined_alignment, nonnegative, upper_bound
+from manykernels.alignment.measures import Target, centered, centered_norms
+from manykernels.core.progress import emit, is_listened_to
+from manykernels.core.results import Step
+from manykernels.kernels.family import BoundFamily, Collection
+
+METHODS = ("corrective", "stagewise", "frank_wolfe")
+# Kernels of a list that join at once, where a look at all of them is dear.
+_AT_ONCE = 8
+# The certificate for a family is for so many times the total weight.
+_MARGIN = 10.0
+# A gain in alignment below this is rounding.
+_ROUNDING = 1e-12
+
+
+def greedy(
+    kernels: Any,
+    target: Target,
+    *,
+    method: str = "corrective",
+    tol: float = 1e-3,
+    max_iter: int = 50,
+    largest_step: float = np.inf,
+) -> Aligned:
+    """Select kernels and learn their weights.
+
+    Parameters
+    ----------
+    kernels : bank or BoundFamily
+    target : Target
+    method : {"corrective", "stagewise", "frank_wolfe"}
+    tol : float
+        It ends when the bound is within this of the alignment, or a step gains less than a hundredth of it.
+    max_iter : int
+    largest_step : float
+        The longest step of "stagewise", relative to the norm of what there is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.alignment import Target
+    >>> from manykernels.alignment.greedy import greedy
+    >>> from manykernels.kernels import GaussianFamily
+    >>> X = np.random.default_rng(0).normal(size=(80, 3))
+    >>> found = greedy(GaussianFamily(0.1, 100.0).bind(X), Target.of_classes(X[:, 0] > 0))
+    >>> found.converged, len(found.weights) < 5
+    (True, True)
+    """
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {METHODS}, got {method!r}.")
+    own: _Listed | _Family = (
+        _Family(kernels, target) if isinstance(kernels, BoundFamily) else _Listed(kernels, target, method)
+    )
+    return _Selection(own, target, method, tol, largest_step).run(max_iter)
+
+
+class _Listed:
+    """Kernels of a list, each divided by its centered norm."""
+
+    def __init__(self, bank: Any, target: Target, method: str) -> None:
+        self.bank, self.n = bank, bank.n_samples
+        self.norms = centered_norms(bank, target.weight)
+        self.usable = self.norms > 0
+        self.chosen: list[int] = []
+        self.radius = float(np.sqrt(self.usable.sum())) * target.norm
+        self.count = _AT_ONCE if method == "corrective" else 1
+
+    def search(self, M: np.ndarray) -> tuple[list[int], float, bool]:
+        """Return the best kernels, the largest inner product with M, and whether it is the largest."""
+        values = np.full(self.norms.size, -np.inf)
+        values[self.usable] = self.bank.inner_products(M)[self.usable] / self.norms[self.usable]
+        if not self.usable.any():
+            return [], 0.0, True
+        best = np.argsort(-values)[: self.count]
+        return [int(k) for k in best if values[k] > 0 or k == best[0]], float(values[best[0]]), True
+
+    def take(self, k: int) -> int:
+        if k not in self.chosen:
+            self.chosen.append(k)
+        return self.chosen.index(k)
+
+    def matrix(self, place: int) -> np.ndarray:
+        k = self.chosen[place]
+        return self.bank.rows(np.arange(self.n), np.array([k]))[0] / self.norms[k]
+
+    def inner_products(self, M: np.ndarray) -> np.ndarray:
+        chosen = np.array(self.chosen)
+        return self.bank.inner_products(M, chosen) / self.norms[chosen]
+
+    def combine(self, weights: np.ndarray) -> np.ndarray:
+        return self.bank.combine(self._every(weights))
+
+    def limit(self, weights: np.ndarray) -> float:
+        """Return the total weight that the certificate is for: here that of the best combination is known."""
+        return self.radius
+
+    def final(self, weights: np.ndarray) -> tuple[Any, np.ndarray]:
+        return self.bank, self._every(weights)
+
+    def any(self, found: list[int]) -> tuple[Any, np.ndarray]:
+        return self.bank, np.full(self.norms.size, 1.0 / self.norms.size)
+
+    def _every(self, weights: np.ndarray) -> np.ndarray:
+        every = np.zeros(self.norms.size)
+        every[self.chosen] = weights / self.norms[self.chosen]
+        return every
+
+
+class _Family:
+    """Kernels of a family, as they are."""
+
+    def __init__(self, family: BoundFamily, target: Target) -> None:
+        self.family, self.n = family, family.n_samples
+        self.collection = Collection(family, "double")
+
+    def search(self, M: np.ndarray) -> tuple[list[Any], float, bool]:
+        best = self.family.best(M, definite=False)
+        return [best.member], best.value, bool(best.bound <= best.value + 1e-4 * abs(best.value))
+
+    def take(self, member: Any) -> int:
+        return self.collection.place(member)
+
+    def matrix(self, place: int) -> np.ndarray:
+        return self.collection.matrix(place)
+
+    def inner_products(self, M: np.ndarray) -> np.ndarray:
+        return self.collection.bank().inner_products(M)
+
+    def combine(self, weights: np.ndarray) -> np.ndarray:
+        return self.collection.bank().combine(weights)
+
+    def limit(self, weights: np.ndarray) -> float:
+        return _MARGIN * float(weights.sum())
+
+    def final(self, weights: np.ndarray) -> tuple[Any, np.ndarray]:
+        active = np.flatnonzero(weights)
+        return self.collection.bank(active), weights[active]
+
+    def any(self, found: list) -> tuple[Any, np.ndarray]:
+        self.take(found[0])
+        return self.collection.bank(), np.ones(1)
+
+
+class _Selection:
+    """The combination K as a matrix M with <M, L> = <K_c, L_c>, at the length that is closest to the target."""
+
+    def __init__(self, kernels: _Listed | _Family, target: Target, method: str, tol: float, largest: float) -> None:
+        self.kernels, self.target, self.tol, self.largest = kernels, target, tol, largest
+        self.step = {"corrective": self._correct, "stagewise": self._add, "frank_wolfe": self._move}[method]
+        self.T, self.M = target.matrix(), np.zeros((kernels.n, kernels.n))
+        self.weights, self.b, self.G = np.zeros(0), np.zeros(0), np.zeros((0, 0))
+        self.corner = 0.0
+        self.alignment, self.bound, self.exact = 0.0, 1.0, True
+        self.trace: list[Step] = []
+        self._started = time.perf_counter()
+
+    def run(self, max_iter: int) -> Aligned:
+        interrupted, converged = False, False
+        found, largest, self.exact = self.kernels.search(self._first())
+        if largest <= 0.0:
+            return self._nothing(found)
+        for _ in range(max_iter):
+            before, weights = self.alignment, self.weights
+            try:
+                self.step([self._take(k) for k in found])
+                self._measure()
+                found, largest, self.exact = self.kernels.search(self.T - self.M)
+                self.bound = upper_bound(self.alignment, largest, self.kernels.limit(self.weights), self.target)
+                self._report()
+            except KeyboardInterrupt:
+                if not (is_listened_to() and self.trace):
+                    raise
+                interrupted, self.weights = True, np.r_[weights, np.zeros(self.b.size - weights.size)]
+                break
+            closed = self.bound - self.alignment <= self.tol * self.alignment
+            converged = bool(closed or self.alignment - before <= max(0.01 * self.tol * self.alignment, _ROUNDING))
+            if converged:
+                break
+        return self._result(converged, interrupted)
+
+    def _first(self) -> np.ndarray:
+        """Return the derivative of the alignment at a small multiple of the identity."""
+        H = centered(np.eye(self.kernels.n), self.target.weight)
+        size = float(np.vdot(H, np.eye(self.kernels.n)))
+        return self.T - (float(np.trace(self.T)) / size) * H if size > 0.0 else self.T
+
+    def _take(self, kernel: Any) -> int:
+        """Take in a kernel, with its inner products with the target and with those at hand."""
+        place, before = self.kernels.take(kernel), self.b.size
+        if place == before:
+            K = self.kernels.matrix(place)
+            row = self.kernels.inner_products(centered(K, self.target.weight))
+            self.G = np.pad(self.G, ((0, 1), (0, 1)))
+            self.G[place], self.G[:, place] = row, row
+            self.b = np.r_[self.b, float(np.vdot(self.T, K))]
+            self.weights = np.r_[self.weights, 0.0]
+        return place
+
+    def _correct(self, places: list[int]) -> None:
+        usable = np.flatnonzero(np.diag(self.G) > 0)
+        self.weights[usable] = nonnegative(self.G[np.ix_(usable, usable)], self.b[usable])
+
+    def _add(self, places: list[int]) -> None:
+        """Add the kernel with the weight that is best, which is where the derivative of the alignment vanishes."""
+        k = places[0]
+        along = self.G @ self.weights
+        a, b, c, d, e = float(self.b @ self.weights), self.b[k], float(self.weights @ along), along[k], self.G[k, k]
+        slope, bend, longest = b * c - a * d, b * d - a * e, self.largest * np.sqrt(c / e)
+        eta = min(slope / -bend, longest) if bend < 0.0 else longest
+        if c == 0.0 or (slope > 0.0 and np.isinf(eta)):
+            self.weights[:] = 0.0  # the new kernel is better alone
+            self.weights[k] = 1.0
+        elif slope > 0.0:
+            self.weights[k] += eta
+
+    def _move(self, places: list[int]) -> None:
+        """Move towards the better of the corner of kernel k and 0 as far as that lowers the distance."""
+        k = places[0]
+        along = self.b - self.G @ self.weights
+        self.corner = max(self.corner, 2.0 * self.b[k] / self.G[k, k])
+        while self.weights.sum() > 0.5 * self.corner:
+            self.corner *= 2.0
+        direction = -self.weights
+        if along[k] > 0.0:
+            direction[k] += self.corner
+        slope, bend = float(along @ direction), float(direction @ self.G @ direction)
+        if slope > 0.0 and bend > 0.0:
+            self.weights = np.maximum(self.weights + min(1.0, slope / bend) * direction, 0.0)
+
+    def _measure(self) -> None:
+        """Bring the combination to its best length, and compute it and its alignment."""
+        square = float(self.weights @ self.G @ self.weights)
+        if square > 0.0:
+            self.weights = self.weights * (float(self.b @ self.weights) / square)
+            self.alignment = aligned(self.weights, self.G, self.b, self.target)
+            self.M = centered(self.kernels.combine(self.weights), self.target.weight)
+
+    def _report(self) -> None:
+        seconds, n_active = time.perf_counter() - self._started, int(np.count_nonzero(self.weights))
+        gap = self.bound - self.alignment
+        self.trace.append(Step(len(self.trace) + 1, seconds, 1.0 - self.alignment, gap, n_active, self.tol))
+        emit(self.trace[-1])
+
+    def _nothing(self, found: list) -> Aligned:
+        """Return some kernel: none points to the target."""
+        bank, weights = self.kernels.any(found)
+        return Aligned(bank, weights, combined_alignment(bank, weights, self.target), 0.0, self.exact)
+
+    def _result(self, converged: bool, interrupted: bool) -> Aligned:
+        bank, weights = self.kernels.final(self.weights)
+        return Aligned(
+            bank=bank,
+            weights=weights / weights.sum(),
+            alignment=self.alignment,
+            bound=self.bound,
+            exact=self.exact,
+            converged=converged,
+            n_iter=len(self.trace),
+            interrupted=interrupted,
+            trace=self.trace,
+        )

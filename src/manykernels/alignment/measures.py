@@ -1,0 +1,290 @@
+"""How well a kernel fits a target: alignment, centered alignment, and the feature-space measure.
+
+With sample weights w, <K, L>_w = sum_ij w_i w_j K_ij L_ij, and a kernel is centered by H = I - 1 w' / sum(w):
+
+    A(K, L) = <K_c, L_c>_w / (||K_c||_w ||L_c||_w),     K_c = H K H'
+
+A weight of 2 counts like two copies of a sample. Centering one of the two matrices is enough: with M_ij = w_i w_j
+(K_c)_ij, whose rows sum to 0, <K_c, L_c>_w = <M, L>. So a bank is never centered: its inner products with a centered
+matrix say it all.
+
+The target is T = sum_t f_t f_t' with vectors f_t of weighted mean 0: the one-hot coded classes, or the values of a
+regression. Then <K_c, T>_w = sum_t (w f_t)' K (w f_t), a quadratic form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_regressor
+
+# Bytes of a block of kernel rows.
+_BLOCK_BYTES = 64e6
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a kernel is to look like.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_columns, n_samples)
+        Of weighted mean 0.
+    weight : ndarray of shape (n_samples,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.alignment import Target
+    >>> Target.of_classes(["a", "b", "b"]).values.round(2)
+    array([[ 0.67, -0.33, -0.33],
+           [-0.67,  0.33,  0.33]])
+    >>> Target.of_values([1.0, 2.0, 6.0]).values
+    array([[-2., -1.,  3.]])
+    """
+
+    values: np.ndarray
+    weight: np.ndarray
+
+    @classmethod
+    def of_classes(cls, y: Any, sample_weight: Any = None) -> Target:
+        """Return the target of a classification: one column a class."""
+        y = np.asarray(y)
+        return cls._centered((y[None, :] == np.unique(y)[:, None]).astype(float), sample_weight)
+
+    @classmethod
+    def of_values(cls, y: Any, sample_weight: Any = None) -> Target:
+        """Return the target of a regression, y of shape (n,) or (n, n_outputs)."""
+        y = np.asarray(y, dtype=float)
+        return cls._centered(y[None, :] if y.ndim == 1 else y.T, sample_weight)
+
+    @classmethod
+    def _centered(cls, values: np.ndarray, sample_weight: Any) -> Target:
+        weight = np.ones(values.shape[1]) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        return cls(values - np.average(values, axis=1, weights=weight)[:, None], weight)
+
+    @property
+    def pull(self) -> np.ndarray:
+        """The values times the weights, shape (n_columns, n_samples)."""
+        return self.values * self.weight
+
+    @property
+    def norm(self) -> float:
+        """||T||_w."""
+        return float(np.linalg.norm(self.values @ self.pull.T))
+
+    def matrix(self) -> np.ndarray:
+        """Return M with <M, K> = <K_c, T>_w, shape (n, n)."""
+        return self.pull.T @ self.pull
+
+    def inner_products(self, bank: Any) -> np.ndarray:
+        """Return <K_c, T>_w of all kernels of a bank, shape (n_kernels,)."""
+        return bank.quad_forms(self.pull).sum(axis=0)
+
+
+def alignment(K: np.ndarray, L: np.ndarray) -> float:
+    """Return the alignment of two kernel matrices, not centered.
+
+    Parameters
+    ----------
+    K, L : ndarrays of shape (n, n)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.alignment import alignment
+    >>> y = np.array([1.0, 1.0, -1.0])
+    >>> alignment(np.outer(y, y), np.outer(y, y)), round(alignment(np.eye(3), np.outer(y, y)), 3)
+    (1.0, 0.577)
+    """
+    K, L = _checked(K, "K"), _checked(L, "L")
+    if K.shape != L.shape:
+        raise ValueError(f"K and L must have the same shape, got {K.shape} and {L.shape}.")
+    return _ratio(float(np.vdot(K, L)), float(np.linalg.norm(K)), float(np.linalg.norm(L)))
+
+
+def centered_alignment(K: np.ndarray, target: Any, sample_weight: Any = None) -> float:
+    """Return the centered alignment of a kernel matrix with another one or with a target.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+    target : Target or ndarray of shape (n, n)
+    sample_weight : array of shape (n,), optional
+        With two matrices; a target brings its own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.alignment import Target, centered_alignment
+    >>> y = np.array([1.0, 1.0, -1.0])
+    >>> round(centered_alignment(np.outer(y, y) + 5.0, Target.of_classes(y)), 6)
+    1.0
+    """
+    K = _checked(K, "K")
+    n_target = target.weight.size if isinstance(target, Target) else _checked(target, "target").shape[0]
+    if n_target != K.shape[0]:
+        raise ValueError(f"K is for {K.shape[0]} samples, but target for {n_target}.")
+    if isinstance(target, Target):
+        M = centered(K, target.weight)
+        return _ratio(float(np.sum(target.values * (target.values @ M))), np.sqrt(np.vdot(M, K)), target.norm)
+    weight = np.ones(K.shape[0]) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+    M, L = centered(K, weight), np.asarray(target, dtype=float)
+    return _ratio(float(np.vdot(M, L)), np.sqrt(np.vdot(M, K)), np.sqrt(np.vdot(centered(L, weight), L)))
+
+
+def alignments(bank: Any, target: Target) -> np.ndarray:
+    """Return the centered alignment of each kernel of a bank, 0 for one that is constant.
+
+    Parameters
+    ----------
+    bank : BoundBank
+    target : Target
+
+    Returns
+    -------
+    ndarray of shape (n_kernels,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.alignment import Target, alignments
+    >>> from manykernels.kernels import KernelBank, Linear
+    >>> X = np.array([[1.0, 0.1, 3.0], [1.2, -0.1, 3.0], [-1.0, 0.1, 3.0], [-1.2, -0.1, 3.0]])
+    >>> bank = KernelBank([Linear(columns=[j]) for j in range(3)]).bind(X)
+    >>> alignments(bank, Target.of_classes([1, 1, -1, -1])).round(2)
+    array([0.99, 0.  , 0.  ])
+    """
+    norms = centered_norms(bank, target.weight)
+    return np.divide(target.inner_products(bank), norms * target.norm, out=np.zeros_like(norms), where=norms > 0)
+
+
+def feature_space_measure(K: Any, y: Any) -> Any:
+    """Return the spread of the classes between their centers, divided by the distance of the centers: small is good.
+
+    For more than two classes it is the mean over all pairs.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n), or a bank
+        A bank gives an array of shape (n_kernels,).
+    y : array of shape (n,)
+        At least two samples of each class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.alignment import feature_space_measure
+    >>> x = np.array([0.0, 1.0, 4.0, 5.0])
+    >>> round(feature_space_measure(np.outer(x, x), [0, 0, 1, 1]), 4)  # (0.7071 + 0.7071) / 4
+    0.3536
+    """
+    y = np.asarray(y)
+    is_matrix = isinstance(K, np.ndarray)
+    if is_matrix and _checked(K, "K").shape[0] != y.size:
+        raise ValueError(f"K is for {K.shape[0]} samples, but y has {y.size}.")
+    classes, counts = np.unique(y, return_counts=True)
+    if classes.size < 2 or counts.min() < 2:
+        raise ValueError(f"y must have two classes or more, of at least two samples each, got {counts.tolist()}.")
+    found = []
+    for one, other in combinations(classes, 2):
+        own = [y == one, y == other]
+        direction = own[0] / own[0].sum() - own[1] / own[1].sum()
+        projected = (K @ direction)[None] if is_matrix else K.matvecs(direction)
+        distance = np.sqrt(np.maximum(projected @ direction, 0.0))
+        spread = sum(projected[:, part].std(axis=1, ddof=1) for part in own)
+        found.append(np.divide(spread, distance**2, out=np.full(distance.shape, np.inf), where=distance > 0))
+    mean = np.mean(found, axis=0)
+    return float(mean[0]) if is_matrix else mean
+
+
+def alignment_scorer(estimator: Any, X: Any, y: Any) -> float:
+    """Return the centered alignment of an estimator's learned kernel with the target on these samples.
+
+    Examples
+    --------
+    >>> from manykernels import MKLClassifier
+    >>> from manykernels.alignment import alignment_scorer
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.model_selection import cross_val_score
+    >>> X, y = load_iris(return_X_y=True)
+    >>> (cross_val_score(MKLClassifier(), X, y, scoring=alignment_scorer, cv=2) > 0.5).tolist()
+    [True, True]
+    """
+    kind = Target.of_values if is_regressor(estimator) else Target.of_classes
+    return centered_alignment(estimator.kernel(X), kind(y))
+
+
+def feature_space_scorer(estimator: Any, X: Any, y: Any) -> float:
+    """Return minus the feature-space measure of an estimator's learned kernel on these samples: larger is better."""
+    return -feature_space_measure(estimator.kernel(X), y)
+
+
+def centered(K: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Return M with <M, L> = <K_c, L_c>_w for every L, shape (n, n)."""
+    means = K @ weight / weight.sum()
+    M = K - means[:, None]
+    M -= means
+    M += float(means @ weight) / weight.sum()
+    M *= weight[:, None]
+    M *= weight
+    return M
+
+
+def centered_norms(bank: Any, weight: np.ndarray) -> np.ndarray:
+    """Return ||K_c||_w of all kernels, 0 where that is rounding, in blocks."""
+    n, norms = bank.n_samples, np.zeros(bank.n_kernels)
+    size = max(1, int(_BLOCK_BYTES / (8.0 * n * min(n, 256))))
+    for start in range(0, bank.n_kernels, size):
+        chosen = np.arange(start, min(start + size, bank.n_kernels))
+        for V, double in _centered_blocks(bank, weight, chosen):
+            V[:, :, double] *= np.sqrt(2.0)
+            norms[chosen] += np.einsum("kij,kij->k", V, V)
+    norms = np.sqrt(norms)
+    # What centering leaves of a constant kernel is rounding.
+    level = weight.sum() * bank.largest_diagonals(np.arange(bank.n_kernels))
+    norms[norms <= 1e-13 * level] = 0.0
+    return norms
+
+
+def inner_matrix(bank: Any, weight: np.ndarray) -> np.ndarray:
+    """Return <K_k, K_l> of the centered kernels, shape (n_kernels, n_kernels), in blocks."""
+    m = bank.n_kernels
+    G = np.zeros((m, m))
+    for V, double in _centered_blocks(bank, weight, np.arange(m)):
+        V[:, :, double] *= np.sqrt(2.0)
+        flat = V.reshape(m, -1)
+        G += flat @ flat.T
+    return G
+
+
+def _centered_blocks(bank: Any, weight: np.ndarray, chosen: np.ndarray) -> Iterator[tuple[np.ndarray, slice]]:
+    """Yield rows of the centered kernels on and above the diagonal, and the columns that stand for two entries."""
+    n, root = bank.n_samples, np.sqrt(weight)
+    means = bank.matvecs(weight, chosen) / weight.sum()
+    totals = means @ weight / weight.sum()
+    size = max(1, int(_BLOCK_BYTES / (8.0 * n * chosen.size)))
+    for start in range(0, n, size):
+        rows = np.arange(start, min(start + size, n))
+        V = bank.rows(rows, chosen)[:, :, start:]
+        V = V - means[:, rows, None]
+        V -= means[:, None, start:]
+        V += totals[:, None, None]
+        V *= root[rows, None]
+        V *= root[start:]
+        yield V, slice(rows.size, None)
+
+
+def _checked(K: Any, name: str) -> np.ndarray:
+    K = np.asarray(K, dtype=float)
+    if K.ndim != 2 or K.shape[0] != K.shape[1]:
+        raise ValueError(f"{name} must be a square matrix, got shape {K.shape}.")
+    return K
+
+
+def _ratio(inner: float, one: float, other: float) -> float:
+    return float(inner / (one * other)) if one > 0 and other > 0 else 0.0

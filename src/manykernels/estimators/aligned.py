@@ -1,0 +1,298 @@
+"""Kernels learned by their alignment with the target: what the two-stage estimators and the transformer share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+from sklearn.base import TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from manykernels.alignment.finite import MOST_LISTED, Aligned, independent, quadratic, uniform
+from manykernels.alignment.greedy import METHODS, greedy
+from manykernels.alignment.measures import Target, centered_alignment
+from manykernels.compute.memory import budget_bytes, human_bytes
+from manykernels.compute.threads import blas_threads_for
+from manykernels.core.notices import warn
+from manykernels.core.progress import listen, silent
+from manykernels.core.samples import Samples
+from manykernels.estimators.kernel_estimator import (
+    KernelEstimator,
+    check_choice,
+    check_number,
+    print_step,
+    sums_by_group,
+)
+from manykernels.estimators.predictor import Predictor
+from manykernels.kernels import GaussianFamily
+from manykernels.kernels.bound import learned_kernel
+from manykernels.kernels.family import Family
+
+ALIGNMENTS = ("greedy", "qp", "independent", "uniform", "stagewise", "frank_wolfe")
+_FOR_LISTS = ("qp", "independent", "uniform")
+SHRINKAGES = (0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+# Matrices of all samples that the search holds, beside the kernels.
+_MATRICES = 7
+_HEADROOM = 0.15
+# The exact solution of a long list closes the bound to this.
+_EXACT_TOL = 1e-7
+# With fewer samples than this, nothing can be held out.
+_FEW_SAMPLES = 20
+
+TargetOf = Callable[[np.ndarray, np.ndarray], Target]
+
+
+class AlignedEstimator(KernelEstimator):
+    """Base class; see TwoStageMKLClassifier, TwoStageMKLRegressor and AlignedKernel."""
+
+    def _check_parameters(self) -> None:
+        check_choice("alignment", self.alignment, ALIGNMENTS)
+        check_choice("missing", self.missing, ("error", "ignore"))
+        check_number("tol", self.tol, low=0.0)
+        if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, (int, np.integer)) or self.max_iter < 1:
+            raise ValueError(f"max_iter must be a whole number of at least 1, got {self.max_iter!r}.")
+        part = self.validation_fraction
+        if part is not None and not (isinstance(part, (int, float, np.number)) and 0.0 < part < 1.0):
+            raise ValueError(f"validation_fraction must be a number between 0 and 1 or None, got {part!r}.")
+        if isinstance(self.kernels, Family):
+            if self.alignment in _FOR_LISTS:
+                raise ValueError(f"alignment={self.alignment!r} needs a list of kernels: a family takes 'greedy'.")
+            if self.missing == "ignore":
+                raise ValueError("A family of kernels needs missing='error', got 'ignore'.")
+        self._check_shrinkage()
+
+    def _check_shrinkage(self) -> None:
+        if self.shrinkage is None:
+            return
+        if not (isinstance(self.kernels, GaussianFamily) and self.kernels.per_feature):
+            raise ValueError(f"shrinkage={self.shrinkage!r} is for GaussianFamily(per_feature=True): take None.")
+        if isinstance(self.shrinkage, str):
+            check_choice("shrinkage", self.shrinkage, ("auto",))
+            if self.validation_fraction is None:
+                raise ValueError("shrinkage='auto' needs a validation_fraction.")
+        else:
+            check_number("shrinkage", self.shrinkage, low=-np.finfo(float).tiny)
+
+    # -- fit ------------------------------------------------------------------------------------------------
+
+    def _learn_kernel(self, table: Any, X: Any, y: np.ndarray, samples: Samples, target_of: TargetOf) -> None:
+        """Learn the kernel on distinct samples, see what it is worth on samples held out, and set the attributes.
+
+        ``y`` holds the targets of the distinct samples; ``target_of`` makes a Target of some and their weights.
+        """
+        if self.missing == "ignore":
+            self._bank(table).check_views(X, table)
+        X, kernels = X[samples.rows], self.kernels
+        self.held_out_alignment_ = np.nan
+        parts = self._split(y)
+        if parts is not None:
+            strengths = SHRINKAGES if self.shrinkage == "auto" else [None]
+            tried = [
+                self._held_out(self._with(strength), table, X, y, samples, target_of, *parts) for strength in strengths
+            ]
+            best = int(np.argmax(tried))
+            self.held_out_alignment_ = tried[best]
+            if self.shrinkage == "auto":
+                self.shrinkage_ = strengths[best]
+                kernels = self._with(self.shrinkage_)
+        if kernels is self.kernels:
+            kernels = self._with(None)
+        with listen(print_step) if self.verbose else nullcontext():
+            found = self._align(kernels, table, X, samples.weight, target_of(y, samples.weight))
+        self._set_kernel(found, samples)
+        self._warn()
+
+    def _with(self, strength: float | None) -> Any:
+        """Return the kernels, a family of many widths with the given strength of the shrinkage or the parameter's."""
+        if strength is None and self.shrinkage != "auto":
+            strength = self.shrinkage
+        return self.kernels if strength is None else self.kernels.shrunk(float(strength))
+
+    def _split(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the places of samples to learn from and of samples held out, or None."""
+        if self.validation_fraction is None or y.shape[0] < _FEW_SAMPLES:
+            return None
+        order = check_random_state(self.random_state).permutation(y.shape[0])
+        size = min(max(round(self.validation_fraction * y.shape[0]), 2), y.shape[0] - 2)
+        train, held_out = order[size:], order[:size]
+        # A part with only one target says nothing.
+        if any(np.all(y[part] == y[part][0]) for part in (train, held_out)):
+            return None
+        return train, held_out
+
+    def _held_out(self, kernels, table, X, y, samples, target_of, train, held_out) -> float:  # type: ignore[no-untyped-def]
+        """Return the alignment on samples held out of a kernel that was learned without them."""
+        with silent():
+            own = self._align(
+                kernels, table, X[train], samples.weight[train], target_of(y[train], samples.weight[train])
+            )
+        kernel = learned_kernel(own.bank, own.weights, np.zeros(1, dtype=int))
+        K = kernel.pairwise(X[held_out], X[held_out])
+        return centered_alignment(K, target_of(y[held_out], samples.weight[held_out]))
+
+    def _align(self, kernels: Any, table: Any, X: Any, weight: np.ndarray, target: Target) -> Aligned:
+        """Bind the kernels to samples and learn the weights."""
+        n, budget = X.shape[0], budget_bytes(self.memory_budget)
+        left = int((1 - _HEADROOM) * budget) - _MATRICES * 8 * n * n
+        if left <= 0:
+            need = human_bytes(_MATRICES * 8 * n * n / (1 - _HEADROOM))
+            raise MemoryError(f"memory_budget is {human_bytes(budget)}, but matrices of {n} samples need {need}.")
+        options: dict[str, Any] = {"source": table, "normalize": self.normalize, "sample_weight": weight}
+        with blas_threads_for(n):
+            if isinstance(kernels, Family):
+                return self._greedy(kernels.bind(X, memory_budget=left, **options), target)
+            bank = self._bank(table).bind(X, memory_budget=left // 2, precision="double", **options)
+            if self.alignment == "uniform":
+                return uniform(bank, target)
+            if self.alignment == "independent":
+                return independent(bank, target)
+            if self.alignment == "qp" and bank.n_kernels <= MOST_LISTED:
+                return quadratic(bank, target)
+            return self._greedy(bank, target)
+
+    def _greedy(self, bound: Any, target: Target) -> Aligned:
+        if self.alignment == "qp":  # columns on demand, to the optimum
+            return greedy(bound, target, tol=_EXACT_TOL, max_iter=1000)
+        method = self.alignment if self.alignment in METHODS else "corrective"
+        return greedy(bound, target, method=method, tol=self.tol, max_iter=self.max_iter)
+
+    def _set_kernel(self, found: Aligned, samples: Samples) -> None:
+        bank, weights = found.bank, found.weights
+        n = bank.n_samples
+        self._predictors = [
+            Predictor(
+                kernel=learned_kernel(bank, weights, np.arange(n)),
+                coef=np.zeros((0, n)),
+                intercept=np.zeros(0),
+                active=np.flatnonzero(weights > 0),
+                rows=samples.rows,
+                n_train=samples.owner.size,
+            )
+        ]
+        self.weights_, self.kernel_names_, self.kernel_groups_ = weights, bank.names, bank.groups
+        self.group_names_, group_weights = sums_by_group(bank.groups, weights[None])
+        self.group_weights_ = group_weights[0]
+        self.active_ = np.flatnonzero(weights > 0)
+        self.alignment_, self.alignment_bound_ = found.alignment, found.bound
+        self.gap_, self.gap_is_exact_ = found.bound - found.alignment, found.exact
+        self.converged_, self.n_iter_, self.trace_ = found.converged, found.n_iter, found.trace
+        importances = bank.importances(weights, self.n_features_in_)
+        self.feature_importances_ = importances / (importances.sum() or 1.0)
+        self.extra_: dict = {}
+
+    def _warn(self) -> None:
+        if not self.converged_:
+            warn(
+                f"{type(self).__name__} stopped after {self.n_iter_} kernels (max_iter={self.max_iter}) at the "
+                f"alignment {self.alignment_:.4f}, which may rise to {self.alignment_bound_:.4f}; raise max_iter.",
+                ConvergenceWarning,
+            )
+        if self.alignment_ - self.held_out_alignment_ > max(0.1, 0.5 * self.alignment_):
+            warn(
+                f"The kernel overfits: its alignment is {self.alignment_:.2f} on the training data, but "
+                f"{self.held_out_alignment_:.2f} on samples held out. Take fewer kernels, one width instead of many, "
+                "or shrinkage='auto'."
+            )
+
+    # -- use ------------------------------------------------------------------------------------------------
+
+    def _cross(self, X: Any) -> np.ndarray:
+        """Return the learned kernel with the training samples that are kept, shape (len(X), n_kept)."""
+        check_is_fitted(self)
+        (predictor,) = self._predictors
+        if getattr(X, "ndim", 2) == 3:
+            return predictor.cross_from_stack(self._check_stack(X))
+        return predictor.kernel.cross(self._checked(X))
+
+
+class AlignedKernel(TransformerMixin, AlignedEstimator):
+    """Transform samples to their learned kernel with the training samples, for learners with a precomputed kernel.
+
+    The kernel is a weighted sum of kernels whose centered alignment with the target is as large as can be.
+
+    Parameters
+    ----------
+    kernels : "standard", list of Kernel, KernelBank or Family, default "standard"
+    alignment : {"greedy", "qp", "independent", "uniform", "stagewise", "frank_wolfe"}, default "greedy"
+        As for :class:`TwoStageMKLClassifier`.
+    normalize, missing, shrinkage, validation_fraction, tol, max_iter, memory_budget, random_state, verbose
+        As for :class:`TwoStageMKLClassifier`.
+
+    Attributes
+    ----------
+    weights_, kernel_names_, active_, alignment_, alignment_bound_, held_out_alignment_, ...
+        As for :class:`TwoStageMKLClassifier`.
+
+    Examples
+    --------
+    >>> from manykernels import AlignedKernel
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.svm import NuSVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = make_pipeline(AlignedKernel(), NuSVC(nu=0.1, kernel="precomputed"))
+    >>> bool(cross_val_score(model, X, y).mean() > 0.94)
+    True
+    """
+
+    def __init__(
+        self,
+        kernels: Any = "standard",
+        *,
+        alignment: str = "greedy",
+        normalize: str | None = "mean_diag",
+        missing: str = "error",
+        shrinkage: float | str | None = None,
+        validation_fraction: float | None = None,
+        tol: float = 1e-3,
+        max_iter: int = 50,
+        memory_budget: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernels = kernels
+        self.alignment = alignment
+        self.normalize = normalize
+        self.missing = missing
+        self.shrinkage = shrinkage
+        self.validation_fraction = validation_fraction
+        self.tol = tol
+        self.max_iter = max_iter
+        self.memory_budget = memory_budget
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _fit(self, given: Any, y: Any, sample_weight: Any) -> None:
+        X, y = validate_data(self, given, y, **self._data_rules())
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        kind = type_of_target(y, input_name="y")
+        target_of = Target.of_values if kind.startswith("continuous") else Target.of_classes
+        # A transformer answers with a column for each row that it was fitted to, be it there twice.
+        rows = np.flatnonzero(weight > 0)
+        samples = Samples(rows, np.where(weight > 0, np.cumsum(weight > 0) - 1, -1), weight[rows], np.ones(weight.size))
+        self._learn_kernel(self._table(given, X), X, y[rows], samples, target_of)
+        self._n_features_out = rows.size
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the learned kernel of the rows of X with the training samples.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_training_samples)
+        """
+        return self._cross(X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags

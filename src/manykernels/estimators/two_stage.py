@@ -1,0 +1,338 @@
+"""Two-stage multiple kernel learning: first the kernel, by alignment with the target, then any learner with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import ClassifierMixin, RegressorMixin, clone
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.model_selection import KFold, ParameterGrid, StratifiedKFold, check_cv
+from sklearn.svm import SVC
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, has_fit_parameter, validate_data
+
+from manykernels.alignment.measures import Target
+from manykernels.core.notices import shown
+from manykernels.core.samples import Samples, distinct_samples
+from manykernels.estimators.aligned import AlignedEstimator
+
+_CS = tuple(10.0 ** np.arange(-1, 5))
+_ALPHAS = tuple(10.0 ** np.arange(-5, 2))
+
+
+def _learner_has(method: str) -> Any:
+    def check(self: Any) -> bool:
+        learner = self.learner_ if hasattr(self, "learner_") else self._learner()[0]
+        getattr(learner, method)  # raises the AttributeError of the learner
+        return True
+
+    return check
+
+
+class _TwoStage(AlignedEstimator):
+    """Base class; see TwoStageMKLClassifier and TwoStageMKLRegressor."""
+
+    def __init__(
+        self,
+        kernels: Any = "standard",
+        *,
+        alignment: str = "greedy",
+        learner: Any = None,
+        grid: dict | None = None,
+        cv: Any = 5,
+        normalize: str | None = "mean_diag",
+        missing: str = "error",
+        shrinkage: float | str | None = None,
+        validation_fraction: float | None = 0.25,
+        tol: float = 1e-3,
+        max_iter: int = 50,
+        memory_budget: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernels = kernels
+        self.alignment = alignment
+        self.learner = learner
+        self.grid = grid
+        self.cv = cv
+        self.normalize = normalize
+        self.missing = missing
+        self.shrinkage = shrinkage
+        self.validation_fraction = validation_fraction
+        self.tol = tol
+        self.max_iter = max_iter
+        self.memory_budget = memory_budget
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if isinstance(self.cv, (int, float, np.number)) and (isinstance(self.cv, bool) or not self.cv >= 2):
+            raise ValueError(f"cv must be at least 2, or folds as scikit-learn takes them, got {self.cv!r}.")
+        if self.learner is not None and not hasattr(self.learner, "fit"):
+            raise TypeError(f"learner must be a scikit-learn estimator, got {self.learner!r}.")
+
+    def _learner(self) -> tuple[Any, dict | None]:
+        """Return the second stage and the grid that its parameters are chosen from, if any."""
+        raise NotImplementedError
+
+    def _folds(self, y: np.ndarray) -> Any:
+        """Return a splitter of the distinct samples, or None where there are too few."""
+        raise NotImplementedError
+
+    def _score(self, learner: Any, K: np.ndarray, y: np.ndarray, weight: np.ndarray) -> float:
+        """Return the sum of what the learner gets right, or minus what it gets wrong, over samples."""
+        raise NotImplementedError
+
+    def _learn(self, y: np.ndarray, weight: np.ndarray, samples: Samples) -> None:
+        """Fit the learner to the learned kernel; y and weight are those of all samples."""
+        learner, grid = self._learner()
+        (predictor,) = self._predictors
+        K, own = predictor.kernel.cross(predictor.kernel.X), y[samples.rows]
+        unit = None
+        if not has_fit_parameter(learner, "sample_weight"):
+            if np.unique(weight[weight > 0]).size > 1:
+                raise ValueError(f"sample_weight cannot be used: {type(learner).__name__} takes none.")
+            unit = float(weight.max())
+        self.best_params_ = {}
+        folds = [] if grid is None else list(self._weights_of_folds(y, weight, samples))
+        if folds:
+            options = list(ParameterGrid(grid))
+            jobs = (
+                delayed(self._fold_score)(clone(learner).set_params(**params), K, own, *fold, unit)
+                for params in options
+                for fold in folds
+            )
+            scores = np.reshape(Parallel(n_jobs=self.n_jobs)(jobs), (len(options), len(folds))).sum(axis=1)
+            self.best_params_ = options[int(np.argmax(scores))]
+        self.learner_ = learner.set_params(**self.best_params_)
+        self._kept = _fitted(self.learner_, K, own, samples.weight, unit)
+
+    def _weights_of_folds(self, y: np.ndarray, weight: np.ndarray, samples: Samples) -> Iterator[tuple]:
+        """Yield for each fold the weights of the distinct samples to learn from, and of those to score on."""
+        if isinstance(self.cv, (int, np.integer)):
+            splitter = self._folds(y[samples.rows])
+            if splitter is not None:
+                for parts in splitter.split(np.zeros((samples.rows.size, 1)), y[samples.rows]):
+                    yield tuple(
+                        np.where(np.isin(np.arange(samples.rows.size), part), samples.weight, 0.0) for part in parts
+                    )
+            return
+        for parts in check_cv(self.cv, y).split(np.zeros((y.size, 1)), y):
+            inside = [part[weight[part] > 0] for part in parts]
+            yield tuple(np.bincount(samples.owner[own], weight[own], samples.rows.size) for own in inside)
+
+    def _fold_score(
+        self, learner: Any, K: np.ndarray, y: np.ndarray, train: np.ndarray, test: np.ndarray, unit: float | None
+    ) -> float:
+        kept = _fitted(learner, K, y, train, unit)
+        rows = np.flatnonzero(test)
+        return self._score(learner, K[np.ix_(rows, kept)], y[rows], test[rows])
+
+    def _for_learner(self, X: Any) -> np.ndarray:
+        """Return the learned kernel with the samples that the learner was fitted to."""
+        K = self._cross(X)
+        return K if self._kept.size == K.shape[1] else K[:, self._kept]
+
+    def _given_learner(self) -> Any:
+        """Return the learner that was given, after a look at its kernel."""
+        learner = clone(self.learner)
+        kernel = learner.get_params().get("kernel", "precomputed") if hasattr(learner, "get_params") else "precomputed"
+        if not isinstance(kernel, str) or kernel != "precomputed":
+            raise ValueError(f"learner must have kernel='precomputed', got {kernel!r}.")
+        return learner
+
+
+def _fitted(learner: Any, K: np.ndarray, y: np.ndarray, weight: np.ndarray, unit: float | None) -> np.ndarray:
+    """Fit a learner to samples with weights, in place, and return the columns of the kernel that it needs.
+
+    A learner that takes no weights is shown each sample as often as it is there: its weight over that of one.
+    """
+    if unit is not None:
+        kept = np.repeat(np.arange(y.size), np.round(weight / unit).astype(int))
+        learner.fit(K[np.ix_(kept, kept)], y[kept])
+        return kept
+    kept = np.flatnonzero(weight)
+    options = {} if np.all(weight[kept] == 1.0) else {"sample_weight": weight[kept]}
+    learner.fit(K[np.ix_(kept, kept)], y[kept], **options)
+    return kept
+
+
+class TwoStageMKLClassifier(ClassifierMixin, _TwoStage):
+    """Classification with a kernel that was learned first, by its centered alignment with the classes.
+
+    Parameters
+    ----------
+    kernels : "standard", list of Kernel, KernelBank or Family, default "standard"
+        As for :class:`MKLClassifier`.
+    alignment : {"greedy", "qp", "independent", "uniform", "stagewise", "frank_wolfe"}, default "greedy"
+        How the weights are learned. "greedy" takes in one kernel after the other, each time learning all weights anew,
+        and is for lists and families; "qp" is the exact optimum of a list; "independent" weighs each kernel by its own
+        alignment; "uniform" learns nothing. "stagewise" and "frank_wolfe" are greedy without correction: simpler steps
+        and more kernels (Algorithms 7 and 8 of the thesis).
+    learner : estimator with kernel="precomputed", optional
+        The second stage; default SVC with C chosen by cross-validation.
+    grid : dict, optional
+        Parameters of the learner to choose from by cross-validation, as for GridSearchCV. The kernel is learned once.
+    cv : int, splitter or iterable of splits, default 5
+        Folds for the grid; a number divides the distinct samples.
+    normalize : {"mean_diag", "trace", "cosine", None}, default "mean_diag"
+    missing : {"error", "ignore"}, default "error"
+        As for :class:`MKLClassifier`.
+    shrinkage : float, "auto" or None, default None
+        With GaussianFamily(per_feature=True): how strongly the widths are drawn to their mean. "auto" takes the
+        strength with the best alignment on samples held out; None is that of the family.
+    validation_fraction : float or None, default 0.25
+        Part of the samples that is held out, once, to see what the alignment is worth; the final kernel is learned on
+        all. None saves that time.
+    tol : float, default 1e-3
+        Greedy selection ends when the alignment is within this part of its bound, or a kernel adds less than a
+        hundredth of it.
+    max_iter : int, default 50
+        Most kernels that are taken in.
+    memory_budget : int, str or None, default None
+    n_jobs : int, optional
+        Of the cross-validation.
+    random_state : int or RandomState, optional
+        Of the samples held out.
+    verbose : int, default 0
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_kernels,)
+        Of sum 1; of a family, those of the kernels that were selected.
+    kernel_names_, kernel_groups_ : lists of str
+    active_ : ndarray of int
+    alignment_ : float
+        Centered alignment of the learned kernel with the target on the training data.
+    alignment_bound_ : float
+        What no weights exceed; of a family, none of up to ten times their total.
+    gap_, gap_is_exact_ : float, bool
+        alignment_bound_ - alignment_, and whether the search behind the bound is exact.
+    held_out_alignment_ : float
+        Alignment on samples held out, of a kernel learned without them; NaN without a validation_fraction. Far below
+        ``alignment_`` it means that the kernel overfits, of which a warning tells.
+    shrinkage_ : float
+        The strength that was chosen, with "auto".
+    learner_, best_params_ : estimator and dict
+        The second stage, and what was chosen from the grid.
+    classes_ : ndarray
+    feature_importances_ : ndarray of shape (n_features,)
+    converged_, n_iter_, trace_, n_features_in_, feature_names_in_
+        As for :class:`MKLClassifier`.
+
+    Examples
+    --------
+    >>> from manykernels import TwoStageMKLClassifier
+    >>> from manykernels.kernels import GaussianFamily
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = TwoStageMKLClassifier(GaussianFamily(0.1, 100.0), random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.95), bool(model.held_out_alignment_ > 0.7)
+    (True, True)
+    """
+
+    def _fit(self, given: Any, y: Any, sample_weight: Any) -> None:
+        X, y = validate_data(self, given, y, **self._data_rules())
+        check_classification_targets(y)
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        _, codes = np.unique(y, return_inverse=True)
+        samples = distinct_samples(X, codes, weight)
+        self.classes_ = np.unique(y[samples.rows])
+        if self.classes_.size < 2:
+            raise ValueError(f"y must hold at least 2 classes, got 1 class: {shown(self.classes_[0])}.")
+        self._learn_kernel(self._table(given, X), X, y[samples.rows], samples, Target.of_classes)
+        self._learn(y, weight, samples)
+
+    def _learner(self) -> tuple[Any, dict | None]:
+        if self.learner is None:
+            return SVC(kernel="precomputed"), {"C": _CS} if self.grid is None else self.grid
+        return self._given_learner(), self.grid
+
+    def _folds(self, y: np.ndarray) -> Any:
+        least = int(np.unique(y, return_counts=True)[1].min())
+        return StratifiedKFold(min(self.cv, least)) if least >= 2 else None
+
+    def _score(self, learner: Any, K: np.ndarray, y: np.ndarray, weight: np.ndarray) -> float:
+        return float(weight @ (learner.predict(K) == y))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the class of each sample, shape (n_samples,)."""
+        check_is_fitted(self)
+        return self.learner_.predict(self._for_learner(X))
+
+    @available_if(_learner_has("decision_function"))
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the learner's decision function."""
+        check_is_fitted(self)
+        return self.learner_.decision_function(self._for_learner(X))
+
+    @available_if(_learner_has("predict_proba"))
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the learner's probabilities, shape (n_samples, n_classes)."""
+        check_is_fitted(self)
+        return self.learner_.predict_proba(self._for_learner(X))
+
+
+class TwoStageMKLRegressor(RegressorMixin, _TwoStage):
+    """Regression with a kernel that was learned first, by its centered alignment with the target.
+
+    Parameters
+    ----------
+    learner : estimator with kernel="precomputed", optional
+        The second stage; default KernelRidge with alpha chosen by cross-validation. It learns the target minus its
+        mean.
+    kernels, alignment, grid, cv, normalize, missing, shrinkage, validation_fraction, tol, max_iter, memory_budget, \
+n_jobs, random_state, verbose
+        As for :class:`TwoStageMKLClassifier`.
+
+    Attributes
+    ----------
+    offset_ : float
+        The mean of the target.
+    weights_, kernel_names_, kernel_groups_, active_, alignment_, alignment_bound_, gap_, gap_is_exact_, \
+held_out_alignment_, shrinkage_, learner_, best_params_, feature_importances_, ...
+        As for :class:`TwoStageMKLClassifier`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels import TwoStageMKLRegressor
+    >>> X = np.random.default_rng(0).uniform(-3, 3, size=(120, 2))
+    >>> y = np.sin(X[:, 0])
+    >>> model = TwoStageMKLRegressor(random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.95), int(model.feature_importances_.argmax())
+    (True, 0)
+    """
+
+    def _fit(self, given: Any, y: Any, sample_weight: Any) -> None:
+        X, y = validate_data(self, given, y, y_numeric=True, **self._data_rules())
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        y = y.astype(np.float64)
+        samples = distinct_samples(X, y, weight)
+        target = y[samples.rows]
+        self.offset_ = float(np.average(target, weights=samples.weight))
+        self._learn_kernel(self._table(given, X), X, target, samples, Target.of_values)
+        self._learn(y - self.offset_, weight, samples)
+
+    def _learner(self) -> tuple[Any, dict | None]:
+        if self.learner is None:
+            return KernelRidge(kernel="precomputed"), {"alpha": _ALPHAS} if self.grid is None else self.grid
+        return self._given_learner(), self.grid
+
+    def _folds(self, y: np.ndarray) -> Any:
+        return KFold(min(self.cv, y.size)) if y.size >= 4 else None
+
+    def _score(self, learner: Any, K: np.ndarray, y: np.ndarray, weight: np.ndarray) -> float:
+        return -float(weight @ (learner.predict(K) - y) ** 2)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the predicted target of each sample, shape (n_samples,)."""
+        check_is_fitted(self)
+        return self.learner_.predict(self._for_learner(X)) + self.offset_
