@@ -38,7 +38,6 @@ class Target:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from manykernels.alignment import Target
     >>> Target.of_classes(["a", "b", "b"]).values.round(2)
     array([[ 0.67, -0.33, -0.33],

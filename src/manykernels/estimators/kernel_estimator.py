@@ -141,6 +141,13 @@ class KernelEstimator(BaseEstimator):
 
         save(self, path, extra)
 
+    def _for_file(self) -> list[Predictor]:
+        """Return the predictors as a model file holds them."""
+        return self._predictors
+
+    def _opened(self) -> None:
+        """Restore what a model file does not hold but follows from what it holds."""
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True

@@ -25,11 +25,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from manykernels.compute.pairwise import dense
 from manykernels.core.results import Step
+from manykernels.estimators.aligned import AlignedKernel
 from manykernels.estimators.base import FAMILY_SOLVERS
 from manykernels.estimators.classifier import MKLClassifier
 from manykernels.estimators.kernel_estimator import KernelEstimator, sums_by_group
 from manykernels.estimators.predictor import Predictor
 from manykernels.estimators.regressor import MKLRegressor
+from manykernels.estimators.two_stage import TwoStageMKLClassifier, TwoStageMKLRegressor
 from manykernels.estimators.ufo import UFOMKLClassifier, UFOMKLRegressor
 from manykernels.kernels import Dirichlet, Gaussian, Kernel, Linear, Nystroem, Polynomial, Precomputed, RandomFourier
 from manykernels.kernels.groups import BoundKernel
@@ -43,7 +45,16 @@ from manykernels.norms import ElasticNorm, LpNorm, LpPenalty, MixedNorm, Penalty
 
 FORMAT, VERSION = "manykernels-model", 1
 _ESTIMATORS: dict[str, type[KernelEstimator]] = {
-    kind.__name__: kind for kind in (MKLClassifier, MKLRegressor, UFOMKLClassifier, UFOMKLRegressor)
+    kind.__name__: kind
+    for kind in (
+        MKLClassifier,
+        MKLRegressor,
+        UFOMKLClassifier,
+        UFOMKLRegressor,
+        TwoStageMKLClassifier,
+        TwoStageMKLRegressor,
+        AlignedKernel,
+    )
 }
 _KERNELS: tuple[type[Kernel], ...] = (
     Linear,
@@ -80,6 +91,11 @@ _VALUES = (
     "n_features_in_",
     "n_seen_",
     "temperature_scale_",
+    "alignment_",
+    "alignment_bound_",
+    "held_out_alignment_",
+    "shrinkage_",
+    "offset_",
 )
 _NORMS: dict[str, Callable[..., Any]] = {kind.__name__: kind for kind in (LpNorm, MixedNorm, LpPenalty, ElasticNorm)}
 _TEXTS = ("classes_", "feature_names_in_")
@@ -111,7 +127,7 @@ def save(estimator: KernelEstimator, path: Any, extra: dict | None = None) -> No
         "values": {name: _plain(getattr(estimator, name)) for name in _VALUES if hasattr(estimator, name)},
         "texts": {name: _encode_text(archive, name, getattr(estimator, name, None)) for name in _TEXTS},
         "trace": [asdict(step) for step in estimator.trace_],
-        "predictors": [_encode_predictor(archive, i, p) for i, p in enumerate(estimator._predictors)],
+        "predictors": [_encode_predictor(archive, i, p) for i, p in enumerate(estimator._for_file())],
         "extra": extra or {},
     }
     for name in _ARRAYS:
@@ -136,8 +152,9 @@ def load(path: Any, kernels: Iterable[type[Kernel]] = ()) -> Any:
 
     Returns
     -------
-    MKLClassifier, MKLRegressor, UFOMKLClassifier or UFOMKLRegressor
-        Fitted. Its ``kernels`` parameter holds the active kernels, unless it was "standard".
+    estimator
+        Fitted, of the class that was saved. Its ``kernels`` parameter holds the active kernels, unless it was
+        "standard"; a two-stage model has the learner's numbers, not the learner.
 
     Examples
     --------
@@ -202,14 +219,7 @@ def _decode(manifest: dict, arrays: dict[str, np.ndarray], known: dict[str, type
     predictors = [_decode_predictor(entry, arrays, known) for entry in manifest["predictors"]]
     if not predictors:
         raise _BadModelError("holds no predictor: the file is damaged.")
-    parameters = {name: _decode_parameter(value) for name, value in manifest["parameters"].items()}
-    if parameters["kernels"] is None:
-        kept = _kernels_of(predictors)
-        if parameters.get("solver") in FAMILY_SOLVERS:
-            parameters["solver"] = "auto"  # they are a list now
-        parameters["kernels"] = list(kept.values())
-        if "norm" in parameters:
-            parameters["norm"] = _norm_of(parameters["norm"], list(kept), arrays["weights_"].shape[-1])
+    parameters = _decode_parameters(manifest, predictors, arrays)
     estimator.set_params(**parameters)
     if "group_weights_" not in arrays:
         _add_group_sums(manifest["values"], arrays)
@@ -226,7 +236,26 @@ def _decode(manifest: dict, arrays: dict[str, np.ndarray], known: dict[str, type
     estimator.trace_ = [Step(**step) for step in manifest["trace"]]
     estimator.extra_ = manifest["extra"]
     estimator._predictors = predictors
+    estimator._opened()
     return estimator
+
+
+def _decode_parameters(manifest: dict, predictors: list[Predictor], arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Return the constructor's arguments: the active kernels stand for those that were given."""
+    parameters = {name: _decode_parameter(value) for name, value in manifest["parameters"].items()}
+    if parameters.get("cv", 0) is None:
+        parameters["cv"] = 5
+    if parameters["kernels"] is not None:
+        return parameters
+    kept = _kernels_of(predictors)
+    parameters["kernels"] = list(kept.values())
+    if parameters.get("solver") in FAMILY_SOLVERS:
+        parameters["solver"] = "auto"  # they are a list now
+    if "shrinkage" in parameters:
+        parameters["shrinkage"] = None
+    if "norm" in parameters:
+        parameters["norm"] = _norm_of(parameters["norm"], list(kept), arrays["weights_"].shape[-1])
+    return parameters
 
 
 def _add_group_sums(values: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
@@ -273,6 +302,8 @@ def _encode_parameter(name: str, value: Any) -> Any:
         name == "random_state" and not isinstance(_plain(value), int)
     ):
         return None  # the active kernels stand with the predictors; a generator's state is of no use to a fitted model
+    if name in ("learner", "grid") or (name == "cv" and not isinstance(_plain(value), int)):
+        return None  # what they led to is there
     if isinstance(value, JointLoss):
         raise ValueError("A model with a loss of your own cannot be saved: files hold no code.")
     if name == "class_weight" and isinstance(value, dict):

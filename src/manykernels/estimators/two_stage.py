@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ from manykernels.alignment.measures import Target
 from manykernels.core.notices import shown
 from manykernels.core.samples import Samples, distinct_samples
 from manykernels.estimators.aligned import AlignedEstimator
+from manykernels.estimators.predictor import Predictor
+from manykernels.estimators.reduced import ReducedLearner
 
 _CS = tuple(10.0 ** np.arange(-1, 5))
 _ALPHAS = tuple(10.0 ** np.arange(-5, 2))
@@ -139,6 +142,27 @@ class _TwoStage(AlignedEstimator):
         """Return the learned kernel with the samples that the learner was fitted to."""
         K = self._cross(X)
         return K if self._kept.size == K.shape[1] else K[:, self._kept]
+
+    def _for_file(self) -> list[Predictor]:
+        (predictor,) = self._predictors
+        learner = ReducedLearner.of(self.learner_, self._kept, predictor.rows.size)
+        kept = np.flatnonzero(np.any(learner.coef != 0, axis=0))
+        kept = kept if kept.size else np.arange(1)
+        return [
+            replace(
+                predictor,
+                kernel=replace(predictor.kernel, X=predictor.kernel.X[kept]),
+                coef=learner.coef[:, kept],
+                intercept=learner.intercept,
+                rows=predictor.rows[kept],
+            )
+        ]
+
+    def _opened(self) -> None:
+        (predictor,) = self._predictors
+        self.learner_ = ReducedLearner(predictor.coef, predictor.intercept, getattr(self, "classes_", None))
+        self._kept = np.arange(predictor.rows.size)
+        self.best_params_ = {}
 
     def _given_learner(self) -> Any:
         """Return the learner that was given, after a look at its kernel."""

@@ -116,6 +116,53 @@ def certificate_table(
     return table
 
 
+def alignment_table(*, alignment: float, bound: float, held_out: float, exact: bool = True, n_iter: int = 1) -> Table:
+    """Show how well a kernel that was learned by alignment fits the target, and what that is worth on other samples.
+
+    Parameters
+    ----------
+    alignment : float
+        Centered alignment on the training data.
+    bound : float
+        What no other weights exceed; NaN if it is not known.
+    held_out : float
+        Alignment on samples held out; NaN if there were none.
+    exact : bool, default=True
+        Whether the search behind the bound is exact.
+    n_iter : int, default=1
+        Kernels that were looked for.
+
+    Returns
+    -------
+    table : rich.table.Table
+
+    Examples
+    --------
+    >>> alignment_table(alignment=0.8, bound=0.801, held_out=0.3).row_count
+    4
+    """
+    limit = "not known" if math.isnan(bound) else f"{bound:.4f}" + ("" if exact else " (found, not proved)")
+    rows = [
+        ("on the training data", Text(f"{alignment:.4f}")),
+        ("no weights exceed", Text(limit)),
+        ("on samples held out", _held_out(alignment, held_out)),
+        ("iterations", Text(f"{n_iter}")),
+    ]
+    table = Table(title="Alignment with the target", show_header=False, **_STYLE)
+    table.add_column(no_wrap=True)
+    table.add_column(justify="right")
+    for name, value in rows:
+        table.add_row(name, value)
+    return table
+
+
+def _held_out(alignment: float, held_out: float) -> Text:
+    if math.isnan(held_out):
+        return Text("none held out")
+    overfits = alignment - held_out > max(0.1, 0.5 * alignment)
+    return Text(f"{held_out:.4f}" + (": the kernel overfits" if overfits else ""), style="red" if overfits else "green")
+
+
 def scores_table(rows: Sequence[tuple[str, float, str]], *, title: str = "Scores", metric: str = "score") -> Table:
     """Show scores of several predictors side by side.
 
