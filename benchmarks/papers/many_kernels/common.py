@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import time
 import warnings
 from collections.abc import Callable, Iterable
@@ -100,6 +101,18 @@ class Runs(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.errors.mean():.3f} +- {self.errors.std():.3f}  {self.seconds:7.2f} s a fit"
+
+
+def remembered(folder: Path | None, name: str, compute: Callable[[], list]) -> list:
+    """Return what was computed under this name, from a file of the folder if it is there: a long script can go on."""
+    if folder is None:
+        return compute()
+    file = folder / f"{name}.json"
+    if not file.exists():
+        found = compute()
+        folder.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(found), encoding="utf-8")
+    return json.loads(file.read_text(encoding="utf-8"))
 
 
 def runs_of(make: Callable, name: str, grid: Iterable[float], runs: int, jobs: int = 2) -> Runs:

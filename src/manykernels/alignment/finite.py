@@ -20,8 +20,15 @@ from typing import Any
 import numpy as np
 from scipy.optimize import nnls
 
-from manykernels.alignment.measures import Target, alignments, centered_alignment, centered_norms, inner_matrix
+from manykernels.alignment.measures import (
+    Target,
+    alignments,
+    centered_alignment,
+    centered_norms,
+    rounding_level,
+)
 from manykernels.core.results import Step
+from manykernels.kernels.centered import inner_matrix
 
 # With more kernels than this, only the inner products that are needed are computed.
 MOST_LISTED = 512
@@ -107,7 +114,7 @@ def quadratic(bank: Any, target: Target) -> Aligned:
     """
     G, b = inner_matrix(bank, target.weight), target.inner_products(bank)
     norms = np.sqrt(np.diag(G))
-    used = np.flatnonzero(norms > 1e-13 * target.weight.sum() * bank.largest_diagonals(np.arange(bank.n_kernels)))
+    used = np.flatnonzero(norms > rounding_level(bank, target.weight))
     weights = np.zeros(bank.n_kernels)
     if not np.any(b[used] > 0):
         return _found(bank, target, weights)

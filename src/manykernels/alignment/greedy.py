@@ -23,14 +23,17 @@ from typing import Any
 import numpy as np
 
 from manykernels.alignment.finite import Aligned, aligned, combined_alignment, nonnegative, upper_bound
-from manykernels.alignment.measures import Target, centered, centered_norms
+from manykernels.alignment.measures import Target, centered_norms
 from manykernels.core.progress import emit, is_listened_to
 from manykernels.core.results import Step
+from manykernels.kernels.centered import centered
 from manykernels.kernels.family import BoundFamily, Collection
 
 METHODS = ("corrective", "stagewise", "frank_wolfe")
 # Kernels of a list that join at once, where a look at all of them is dear.
 _AT_ONCE = 8
+# Kernels of a list that are looked at together, those with the largest bounds first.
+_LOOKED_AT = 256
 # The certificate for a family is for so many times the total weight.
 _MARGIN = 10.0
 # A gain in alignment below this is rounding.
@@ -88,15 +91,34 @@ class _Listed:
         self.chosen: list[int] = []
         self.radius = float(np.sqrt(self.usable.sum())) * target.norm
         self.count = _AT_ONCE if method == "corrective" else 1
+        self.upper = np.where(self.usable, np.inf, -np.inf)
 
-    def search(self, M: np.ndarray) -> tuple[list[int], float, bool]:
-        """Return the best kernels, the largest inner product with M, and whether it is the largest."""
-        values = np.full(self.norms.size, -np.inf)
-        values[self.usable] = self.bank.inner_products(M)[self.usable] / self.norms[self.usable]
+    def first(self, T: np.ndarray, target: Target) -> np.ndarray:
+        """Return the matrix that the first kernel is chosen by: the derivative of the distance at 0."""
+        return T
+
+    def search(self, M: np.ndarray, moved: float) -> tuple[list[int], float, bool]:
+        """Return the best kernels, the largest inner product with M, and whether it is the largest.
+
+        The kernels have norm 1: what M ``moved`` by since the last search, no inner product has risen by more. So only
+        those are computed whose bound exceeds what is known.
+        """
+        self.upper += moved
+        fresh, largest = np.zeros(self.upper.size, bool), -np.inf
+        for chosen in np.array_split(np.argsort(-self.upper), max(1, self.upper.size // _LOOKED_AT)):
+            if self.upper[chosen[0]] <= largest:
+                break
+            asked = chosen[self.upper[chosen] > largest]
+            if np.isinf(self.upper[asked]).all() or asked.size == self.upper.size:
+                asked = np.flatnonzero(self.usable & ~fresh)  # in one pass
+            self.upper[asked] = self.bank.inner_products(M, asked) / self.norms[asked]
+            fresh[asked] = True
+            largest = float(self.upper[fresh].max(initial=-np.inf))
         if not self.usable.any():
             return [], 0.0, True
-        best = np.argsort(-values)[: self.count]
-        return [int(k) for k in best if values[k] > 0 or k == best[0]], float(values[best[0]]), True
+        known = np.flatnonzero(fresh)
+        best = known[np.argsort(-self.upper[known])][: self.count]
+        return [int(k) for k in best if self.upper[k] > 0 or k == best[0]], largest, True
 
     def take(self, k: int) -> int:
         if k not in self.chosen:
@@ -137,7 +159,13 @@ class _Family:
         self.family, self.n = family, family.n_samples
         self.collection = Collection(family, "double")
 
-    def search(self, M: np.ndarray) -> tuple[list[Any], float, bool]:
+    def first(self, T: np.ndarray, target: Target) -> np.ndarray:
+        """Return the derivative of the alignment at a small multiple of the identity."""
+        H = centered(np.eye(self.n), target.weight)
+        size = float(np.vdot(H, np.eye(self.n)))
+        return T - (float(np.trace(T)) / size) * H if size > 0.0 else T
+
+    def search(self, M: np.ndarray, moved: float) -> tuple[list[Any], float, bool]:
         best = self.family.best(M, definite=False)
         return [best.member], best.value, bool(best.bound <= best.value + 1e-4 * abs(best.value))
 
@@ -180,15 +208,15 @@ class _Selection:
 
     def run(self, max_iter: int) -> Aligned:
         interrupted, converged = False, False
-        found, largest, self.exact = self.kernels.search(self._first())
+        found, largest, self.exact = self.kernels.search(self.kernels.first(self.T, self.target), 0.0)
         if largest <= 0.0:
             return self._nothing(found)
         for _ in range(max_iter):
-            before, weights = self.alignment, self.weights
+            before, weights = self.alignment, self.weights.copy()
             try:
                 self.step([self._take(k) for k in found])
                 self._measure()
-                found, largest, self.exact = self.kernels.search(self.T - self.M)
+                found, largest, self.exact = self.kernels.search(self.T - self.M, self._moved(weights))
                 self.bound = upper_bound(self.alignment, largest, self.kernels.limit(self.weights), self.target)
                 self._report()
             except KeyboardInterrupt:
@@ -202,11 +230,10 @@ class _Selection:
                 break
         return self._result(converged, interrupted)
 
-    def _first(self) -> np.ndarray:
-        """Return the derivative of the alignment at a small multiple of the identity."""
-        H = centered(np.eye(self.kernels.n), self.target.weight)
-        size = float(np.vdot(H, np.eye(self.kernels.n)))
-        return self.T - (float(np.trace(self.T)) / size) * H if size > 0.0 else self.T
+    def _moved(self, before: np.ndarray) -> float:
+        """Return how far the combination is from that with the weights before."""
+        change = self.weights - np.r_[before, np.zeros(self.weights.size - before.size)]
+        return float(np.sqrt(max(change @ self.G @ change, 0.0)))
 
     def _take(self, kernel: Any) -> int:
         """Take in a kernel, with its inner products with the target and with those at hand."""

@@ -14,7 +14,6 @@ regression. Then <K_c, T>_w = sum_t (w f_t)' K (w f_t), a quadratic form.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -22,8 +21,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_regressor
 
-# Bytes of a block of kernel rows.
-_BLOCK_BYTES = 64e6
+from manykernels.kernels.centered import centered
 
 
 @dataclass(frozen=True)
@@ -223,59 +221,17 @@ def feature_space_scorer(estimator: Any, X: Any, y: Any) -> float:
     return -feature_space_measure(estimator.kernel(X), y)
 
 
-def centered(K: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return M with <M, L> = <K_c, L_c>_w for every L, shape (n, n)."""
-    means = K @ weight / weight.sum()
-    M = K - means[:, None]
-    M -= means
-    M += float(means @ weight) / weight.sum()
-    M *= weight[:, None]
-    M *= weight
-    return M
-
-
 def centered_norms(bank: Any, weight: np.ndarray) -> np.ndarray:
-    """Return ||K_c||_w of all kernels, 0 where that is rounding, in blocks."""
-    n, norms = bank.n_samples, np.zeros(bank.n_kernels)
-    size = max(1, int(_BLOCK_BYTES / (8.0 * n * min(n, 256))))
-    for start in range(0, bank.n_kernels, size):
-        chosen = np.arange(start, min(start + size, bank.n_kernels))
-        for V, double in _centered_blocks(bank, weight, chosen):
-            V[:, :, double] *= np.sqrt(2.0)
-            norms[chosen] += np.einsum("kij,kij->k", V, V)
-    norms = np.sqrt(norms)
+    """Return ||K_c||_w of all kernels of a bank, 0 where that is rounding."""
+    norms = np.sqrt(np.maximum(bank.centered_squares(weight), 0.0))
     # What centering leaves of a constant kernel is rounding.
-    level = weight.sum() * bank.largest_diagonals(np.arange(bank.n_kernels))
-    norms[norms <= 1e-13 * level] = 0.0
+    norms[norms <= rounding_level(bank, weight)] = 0.0
     return norms
 
 
-def inner_matrix(bank: Any, weight: np.ndarray) -> np.ndarray:
-    """Return <K_k, K_l> of the centered kernels, shape (n_kernels, n_kernels), in blocks."""
-    m = bank.n_kernels
-    G = np.zeros((m, m))
-    for V, double in _centered_blocks(bank, weight, np.arange(m)):
-        V[:, :, double] *= np.sqrt(2.0)
-        flat = V.reshape(m, -1)
-        G += flat @ flat.T
-    return G
-
-
-def _centered_blocks(bank: Any, weight: np.ndarray, chosen: np.ndarray) -> Iterator[tuple[np.ndarray, slice]]:
-    """Yield rows of the centered kernels on and above the diagonal, and the columns that stand for two entries."""
-    n, root = bank.n_samples, np.sqrt(weight)
-    means = bank.matvecs(weight, chosen) / weight.sum()
-    totals = means @ weight / weight.sum()
-    size = max(1, int(_BLOCK_BYTES / (8.0 * n * chosen.size)))
-    for start in range(0, n, size):
-        rows = np.arange(start, min(start + size, n))
-        V = bank.rows(rows, chosen)[:, :, start:]
-        V = V - means[:, rows, None]
-        V -= means[:, None, start:]
-        V += totals[:, None, None]
-        V *= root[rows, None]
-        V *= root[start:]
-        yield V, slice(rows.size, None)
+def rounding_level(bank: Any, weight: np.ndarray) -> np.ndarray:
+    """Return for each kernel the norm below which a centered kernel is nothing but rounding."""
+    return 1e-13 * weight.sum() * bank.largest_diagonals(np.arange(bank.n_kernels))
 
 
 def _checked(K: Any, name: str) -> np.ndarray:

@@ -120,6 +120,22 @@ def add_weighted(stack: np.ndarray, weights: np.ndarray, first: int, out: np.nda
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
+def segment_centered_square(
+    segment: np.ndarray, means: np.ndarray, total: float, weight: np.ndarray, start: int, stop: int
+) -> float:
+    """Return the part of ||K_c||_w^2 in rows start:stop of a packed kernel and below them, given its row means."""
+    n, position, found = weight.size, 0, 0.0
+    for i in range(start, stop):
+        row, m, w = segment[position : position + n - i], means[i:], weight[i:]
+        shift, own = means[i] - total, 0.0
+        for j in range(row.size):
+            own += w[j] * (row[j] - shift - m[j]) * (row[j] - shift - m[j])
+        found += w[0] * (2.0 * own - w[0] * (row[0] - shift - m[0]) ** 2)
+        position += n - i
+    return found
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
 def segment_quad_forms(
     stack: np.ndarray, chosen: np.ndarray, beta: np.ndarray, start: int, stop: int, out: np.ndarray
 ) -> None:

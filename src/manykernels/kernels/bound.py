@@ -187,6 +187,10 @@ class BoundBank:
         """Return the Frobenius inner products <K_k, M> with a symmetric M of shape (n, n), shape (len(subset),)."""
         return self._gather(subset, lambda storage, local: storage.inner_products(M, local), ())
 
+    def centered_squares(self, weight: np.ndarray) -> np.ndarray:
+        """Return ||K_c||_w^2 of all kernels, see :mod:`manykernels.kernels.centered`."""
+        return self._gather(None, lambda storage, local: storage.centered_squares(weight, local), ())
+
     def quad_forms(self, beta: np.ndarray, subset: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
         """Return beta' K_k beta of the kernels of the subset (default: all).
 

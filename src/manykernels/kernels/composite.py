@@ -53,6 +53,10 @@ class CompositeBank:
         """Return the Frobenius inner products <K_k, M>."""
         return self._each(subset, (), lambda part, own: part.inner_products(M, own))
 
+    def centered_squares(self, weight: np.ndarray) -> np.ndarray:
+        """Return ||K_c||_w^2 of all kernels."""
+        return np.concatenate([part.centered_squares(weight) for part in self.parts])
+
     def largest_diagonals(self, subset: np.ndarray) -> np.ndarray:
         """Return an upper bound of the diagonal of each kernel of the subset."""
         return self._each(subset, (), lambda part, own: part.largest_diagonals(own))

@@ -24,6 +24,7 @@ import numpy as np
 
 from manykernels.kernels.base import Gaussian, _number, _short
 from manykernels.kernels.bound import CAPABILITIES, BoundBank, Terms
+from manykernels.kernels.centered import inner_matrix
 from manykernels.kernels.groups import BoundKernel
 from manykernels.kernels.missing import observed
 from manykernels.kernels.normalize import Normalization
@@ -310,6 +311,15 @@ class LadderBank:
         """Return the Frobenius inner products <K_k, M>."""
         values = self._interpolate(self._nodes.inner_products(M)) * self.scale
         return values if subset is None else values[subset]
+
+    def centered_squares(self, weight: np.ndarray) -> np.ndarray:
+        """Return ||K_c||_w^2 of all kernels, from the inner products of the nodes of each ladder."""
+        out = np.empty(self.n_kernels)
+        for f in range(len(self.ladders)):
+            own, basis = slice(self.first[f], self.first[f + 1]), self._basis_of(f)
+            G = inner_matrix(self._nodes, weight, np.arange(self._first_node[f], self._first_node[f + 1]))
+            out[own] = self.scale[own] ** 2 * np.sum((basis @ G) * basis, axis=1)
+        return np.maximum(out, 0.0)
 
     def derivative_forms(self, weights: np.ndarray, beta: np.ndarray) -> np.ndarray:
         """Return beta' (dK/dd_k) beta: of a sum the quadratic forms, whatever the weights."""

@@ -28,6 +28,7 @@ from manykernels.compute.packed import (
     quad_forms,
     row_blocks,
     row_offset,
+    segment_centered_square,
     segment_matvec,
     segment_quad_forms,
     triangle_size,
@@ -45,6 +46,8 @@ BLOCK_ENTRIES = 1 << 16  # a block of rows in float64 is then half a megabyte: i
 
 
 Adder = Callable[[int, int, np.ndarray], None]
+Visit = Callable[[int, np.ndarray, np.ndarray], None]
+_MEANS_AT_ONCE = 1024  # kernels whose row means are held at a time
 
 
 class Storage(Protocol):
@@ -73,6 +76,9 @@ class Storage(Protocol):
     def inner_products(self, M: np.ndarray, local: np.ndarray) -> np.ndarray:
         """Return the Frobenius inner products of the chosen kernels with a symmetric M of shape (n, n)."""
 
+    def centered_squares(self, weight: np.ndarray, local: np.ndarray) -> np.ndarray:
+        """Return ||K_c||_w^2 of the chosen kernels, see :mod:`manykernels.kernels.centered`."""
+
     def matvecs(self, beta: np.ndarray, local: np.ndarray, on_support: bool) -> np.ndarray:
         """Return K_k beta for the chosen kernels, shape (len(local), n); ``on_support``: 0 where beta is 0."""
 
@@ -84,6 +90,12 @@ class Storage(Protocol):
 
     def add_products(self, rows: np.ndarray, coefficients: np.ndarray, out: np.ndarray) -> None:
         """Add sum_r coefficients[t, r] K_k[rows[r]] to out[t, k], of shape (n_tasks, n_held, n), in place."""
+
+
+def _means(products: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the mean of each row of each kernel, and of all of it, from K w."""
+    means = products / weight.sum()
+    return means, means @ weight / weight.sum()
 
 
 def held_here(indices: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -146,6 +158,15 @@ class PackedStorage:
     def inner_products(self, M: np.ndarray, local: np.ndarray) -> np.ndarray:
         return inner_products(self.stack, M, self.places[local])
 
+    def centered_squares(self, weight: np.ndarray, local: np.ndarray) -> np.ndarray:
+        means, totals = _means(self.matvecs(weight, local, False), weight)
+
+        def square(place: int) -> float:
+            row = self.stack[self.places[local[place]]]
+            return segment_centered_square(row, means[place], totals[place], weight, 0, self.n)
+
+        return np.array(parallel(square, range(local.size)))
+
     def matvecs(self, beta: np.ndarray, local: np.ndarray, on_support: bool) -> np.ndarray:
         out = np.zeros((local.size, self.n))
         rows = self.places[local]
@@ -207,6 +228,10 @@ class FactorStorage:
 
     def quad_forms(self, beta: np.ndarray, local: np.ndarray) -> np.ndarray:
         return np.add.reduceat((beta @ self.columns) ** 2, self.first, axis=1)[:, local]
+
+    def centered_squares(self, weight: np.ndarray, local: np.ndarray) -> np.ndarray:
+        factors = [self._factor(k) - weight @ self._factor(k) / weight.sum() for k in local]
+        return np.array([np.sum(((factor.T * weight) @ factor) ** 2) for factor in factors])
 
     def inner_products(self, M: np.ndarray, local: np.ndarray) -> np.ndarray:
         by_column = np.sum((M @ self.columns) * self.columns, axis=0)
@@ -299,35 +324,69 @@ class RecomputedStorage:
         support = np.flatnonzero(np.any(beta != 0, axis=0))
         inner, first = np.ascontiguousarray(beta[:, support]), np.zeros(1, np.int64)
 
-        def visit(part: np.ndarray, block: tuple[int, int], out: np.ndarray) -> None:
-            for t in range(beta.shape[0]):
-                segment_quad_forms(part[None, :], first, inner[t], *block, out[t : t + 1])
+        def visitor(block: tuple[int, int]) -> Visit:
+            def visit(k: int, part: np.ndarray, out: np.ndarray) -> None:
+                for t in range(beta.shape[0]):
+                    segment_quad_forms(part[None, :], first, inner[t], *block, out[t : t + 1])
 
-        return self._reduce(visit, beta.shape[0], local, support)
+            return visit
+
+        return self._reduce(visitor, beta.shape[0], local, support)
 
     def inner_products(self, M: np.ndarray, local: np.ndarray) -> np.ndarray:
         """Only rows where M does not vanish are computed."""
         support = np.flatnonzero(np.any(M != 0, axis=0))
-        inner = M[np.ix_(support, support)]
+        inner = M if support.size == M.shape[0] else M[np.ix_(support, support)]
 
-        def visit(part: np.ndarray, block: tuple[int, int], out: np.ndarray) -> None:
-            rows = np.empty(part.size)
-            pack_rows(2.0 * inner[block[0] : block[1], block[0] :], rows)
-            diagonal = np.cumsum([0, *(support.size - i for i in range(block[0], block[1] - 1))])
-            rows[diagonal] *= 0.5
-            out += float(part @ rows)
+        def visitor(block: tuple[int, int]) -> Visit:
+            own = 2.0 * inner[block[0] : block[1], block[0] :]
+            own[np.arange(len(own)), np.arange(len(own))] *= 0.5
+            rows = np.empty(row_offset(block[1], support.size) - row_offset(block[0], support.size))
+            pack_rows(own, rows)
 
-        return self._reduce(visit, 1, local, support)[0]
+            def visit(k: int, part: np.ndarray, out: np.ndarray) -> None:
+                out += float(part @ rows)
 
-    def _reduce(self, visit: Callable, size: int, local: np.ndarray, support: np.ndarray) -> np.ndarray:
-        """Sum ``visit`` over the blocks of rows of the chosen kernels on the support, as (size, len(local))."""
+            return visit
+
+        return self._reduce(visitor, 1, local, support)[0]
+
+    def centered_squares(self, weight: np.ndarray, local: np.ndarray) -> np.ndarray:
+        found = np.zeros(local.size)
+        for start in range(0, local.size, _MEANS_AT_ONCE):
+            chosen = local[start : start + _MEANS_AT_ONCE]
+            means, totals = _means(self.matvecs(weight, chosen, False), weight)
+            place = {int(k): row for row, k in enumerate(chosen)}
+            found[start : start + chosen.size] = self._reduce(
+                lambda block, of=(means, totals, place): self._square_visitor(block, weight, *of),
+                1,
+                chosen,
+                np.arange(self.n),
+            )[0]
+        return found
+
+    @staticmethod
+    def _square_visitor(
+        block: tuple[int, int], weight: np.ndarray, means: np.ndarray, totals: np.ndarray, place: dict[int, int]
+    ) -> Visit:
+        def visit(k: int, part: np.ndarray, out: np.ndarray) -> None:
+            row = place[k]
+            out += segment_centered_square(part, means[row], totals[row], weight, *block)
+
+        return visit
+
+    def _reduce(self, visitor: Callable, size: int, local: np.ndarray, support: np.ndarray) -> np.ndarray:
+        """Sum over the blocks of rows of the chosen kernels on the support, as (size, len(local)).
+
+        ``visitor(block)`` returns what adds a kernel's part of a block to its sums.
+        """
         wanted = np.zeros(self.indices.size, bool)
         wanted[local] = True
 
         def piece(block: tuple[int, int]) -> np.ndarray:
-            out = np.zeros((self.indices.size, size))
+            out, visit = np.zeros((self.indices.size, size)), visitor(block)
             for k, part in self.segments(*block, wanted, support):
-                visit(part, block, out[k])
+                visit(k, part, out[k])
             return out[local].T
 
         if support.size == 0:

@@ -1,0 +1,62 @@
+"""Inner products of centered kernels, without a centered kernel in memory.
+
+With sample weights w, K_c = H K H' with H = I - 1 w' / sum(w), and <K, L>_w = sum_ij w_i w_j K_ij L_ij.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+# Bytes of a block of kernel rows.
+_BLOCK_BYTES = 64e6
+
+
+def centered(K: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Return M with <M, L> = <K_c, L_c>_w for every L, shape (n, n).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.kernels.centered import centered
+    >>> centered(np.array([[1.0, 0.0], [0.0, 1.0]]), np.ones(2))
+    array([[ 0.5, -0.5],
+           [-0.5,  0.5]])
+    """
+    means = K @ weight / weight.sum()
+    M = K - means[:, None]
+    M -= means
+    M += float(means @ weight) / weight.sum()
+    M *= weight[:, None]
+    M *= weight
+    return M
+
+
+def inner_matrix(bank: Any, weight: np.ndarray, chosen: np.ndarray | None = None) -> np.ndarray:
+    """Return <K_k, K_l> of the centered kernels of a bank, or of the chosen ones, shape (m, m), in blocks."""
+    chosen = np.arange(bank.n_kernels) if chosen is None else chosen
+    G = np.zeros((chosen.size, chosen.size))
+    for V in _centered_blocks(bank, weight, chosen):
+        flat = V.reshape(chosen.size, -1)
+        G += flat @ flat.T
+    return G
+
+
+def _centered_blocks(bank: Any, weight: np.ndarray, chosen: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield rows of the centered kernels on and above the diagonal, scaled so that their squares sum to the whole."""
+    n, root = bank.n_samples, np.sqrt(weight)
+    means = bank.matvecs(weight, chosen) / weight.sum()
+    totals = means @ weight / weight.sum()
+    size = max(1, int(_BLOCK_BYTES / (8.0 * n * chosen.size)))
+    for start in range(0, n, size):
+        rows = np.arange(start, min(start + size, n))
+        V = bank.rows(rows, chosen)[:, :, start:]
+        V = V - means[:, rows, None]
+        V -= means[:, None, start:]
+        V += totals[:, None, None]
+        V *= root[rows, None]
+        V *= root[start:]
+        V[:, :, rows.size :] *= np.sqrt(2.0)  # each stands for two
+        yield V
