@@ -18,12 +18,14 @@ Kernels of a list are compared at equal norm, those of a family as they are.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from manykernels.alignment.finite import Aligned, aligned, combined_alignment, nonnegative, upper_bound
 from manykernels.alignment.measures import Target, centered_norms
+from manykernels.compute.packed import packed, unpack_rows
 from manykernels.core.progress import emit, is_listened_to
 from manykernels.core.results import Step
 from manykernels.kernels.centered import centered
@@ -97,7 +99,7 @@ class _Listed:
         """Return the matrix that the first kernel is chosen by: the derivative of the distance at 0."""
         return T
 
-    def search(self, M: np.ndarray, moved: float) -> tuple[list[int], float, bool]:
+    def search(self, M: np.ndarray, moved: float) -> tuple[list, float, bool]:
         """Return the best kernels, the largest inner product with M, and whether it is the largest.
 
         The kernels have norm 1: what M ``moved`` by since the last search, no inner product has risen by more. So only
@@ -125,16 +127,13 @@ class _Listed:
             self.chosen.append(k)
         return self.chosen.index(k)
 
+    def keep(self, places: np.ndarray) -> None:
+        """Forget the other kernels that were taken in; they may come back."""
+        self.chosen = [self.chosen[place] for place in places]
+
     def matrix(self, place: int) -> np.ndarray:
         k = self.chosen[place]
         return self.bank.rows(np.arange(self.n), np.array([k]))[0] / self.norms[k]
-
-    def inner_products(self, M: np.ndarray) -> np.ndarray:
-        chosen = np.array(self.chosen)
-        return self.bank.inner_products(M, chosen) / self.norms[chosen]
-
-    def combine(self, weights: np.ndarray) -> np.ndarray:
-        return self.bank.combine(self._every(weights))
 
     def limit(self, weights: np.ndarray) -> float:
         """Return the total weight that the certificate is for: here that of the best combination is known."""
@@ -175,12 +174,6 @@ class _Family:
     def matrix(self, place: int) -> np.ndarray:
         return self.collection.matrix(place)
 
-    def inner_products(self, M: np.ndarray) -> np.ndarray:
-        return self.collection.bank().inner_products(M)
-
-    def combine(self, weights: np.ndarray) -> np.ndarray:
-        return self.collection.bank().combine(weights)
-
     def limit(self, weights: np.ndarray) -> float:
         return _MARGIN * float(weights.sum())
 
@@ -194,14 +187,22 @@ class _Family:
 
 
 class _Selection:
-    """The combination K as a matrix M with <M, L> = <K_c, L_c>, at the length that is closest to the target."""
+    """The combination at the length that is closest to the target.
+
+    Centered kernels that were taken in are held as vectors, whose inner products are those of the kernels: their upper
+    triangles times sqrt(w_i w_j), and times sqrt(2) off the diagonal.
+    """
 
     def __init__(self, kernels: _Listed | _Family, target: Target, method: str, tol: float, largest: float) -> None:
         self.kernels, self.target, self.tol, self.largest = kernels, target, tol, largest
         self.step = {"corrective": self._correct, "stagewise": self._add, "frank_wolfe": self._move}[method]
         self.T, self.M = target.matrix(), np.zeros((kernels.n, kernels.n))
+        root = 1.0 / np.sqrt(target.weight)
+        self.scale = packed(np.outer(root, root) * np.where(np.eye(kernels.n) > 0, 1.0, np.sqrt(2.0)))
+        self.vectors: list[np.ndarray] = []
         self.weights, self.b, self.G = np.zeros(0), np.zeros(0), np.zeros((0, 0))
         self.corner = 0.0
+        self.forgets = method == "corrective" and isinstance(kernels, _Listed)
         self.alignment, self.bound, self.exact = 0.0, 1.0, True
         self.trace: list[Step] = []
         self._started = time.perf_counter()
@@ -212,23 +213,35 @@ class _Selection:
         if largest <= 0.0:
             return self._nothing(found)
         for _ in range(max_iter):
-            before, weights = self.alignment, self.weights.copy()
+            before = self.alignment
             try:
-                self.step([self._take(k) for k in found])
-                self._measure()
-                found, largest, self.exact = self.kernels.search(self.T - self.M, self._moved(weights))
+                moved = self._go_on(found)
+                found, largest, self.exact = self.kernels.search(self.T - self.M, moved)
                 self.bound = upper_bound(self.alignment, largest, self.kernels.limit(self.weights), self.target)
                 self._report()
             except KeyboardInterrupt:
                 if not (is_listened_to() and self.trace):
                     raise
-                interrupted, self.weights = True, np.r_[weights, np.zeros(self.b.size - weights.size)]
+                interrupted = True  # half of a step is none
                 break
             closed = self.bound - self.alignment <= self.tol * self.alignment
             converged = bool(closed or self.alignment - before <= max(0.01 * self.tol * self.alignment, _ROUNDING))
             if converged:
                 break
-        return self._result(converged, interrupted)
+        return replace(self.reached, converged=converged, interrupted=interrupted, trace=self.trace)
+
+    def _go_on(self, found: list) -> float:
+        """Take in kernels, learn weights and forget the kernels without any; return how far the combination moved."""
+        weights = self.weights.copy()
+        self.step([self._take(k) for k in found])
+        self._measure()
+        moved = self._moved(weights)
+        if self.forgets and np.any(self.weights == 0.0):
+            kept = np.flatnonzero(self.weights)
+            self.kernels.keep(kept)  # type: ignore[union-attr]
+            self.vectors = [self.vectors[place] for place in kept]
+            self.weights, self.b, self.G = self.weights[kept], self.b[kept], self.G[np.ix_(kept, kept)]
+        return moved
 
     def _moved(self, before: np.ndarray) -> float:
         """Return how far the combination is from that with the weights before."""
@@ -240,7 +253,8 @@ class _Selection:
         place, before = self.kernels.take(kernel), self.b.size
         if place == before:
             K = self.kernels.matrix(place)
-            row = self.kernels.inner_products(centered(K, self.target.weight))
+            self.vectors.append(self.scale * packed(centered(K, self.target.weight)))
+            row = np.array([vector @ self.vectors[-1] for vector in self.vectors])
             self.G = np.pad(self.G, ((0, 1), (0, 1)))
             self.G[place], self.G[:, place] = row, row
             self.b = np.r_[self.b, float(np.vdot(self.T, K))]
@@ -284,29 +298,23 @@ class _Selection:
         if square > 0.0:
             self.weights = self.weights * (float(self.b @ self.weights) / square)
             self.alignment = aligned(self.weights, self.G, self.b, self.target)
-            self.M = centered(self.kernels.combine(self.weights), self.target.weight)
+            total = np.zeros(self.scale.size)
+            for place in np.flatnonzero(self.weights):
+                total += self.weights[place] * self.vectors[place]
+            total /= self.scale
+            unpack_rows(total[None, :], np.zeros(1, int), np.arange(self.kernels.n), self.kernels.n, self.M[None])
 
     def _report(self) -> None:
         seconds, n_active = time.perf_counter() - self._started, int(np.count_nonzero(self.weights))
         gap = self.bound - self.alignment
         self.trace.append(Step(len(self.trace) + 1, seconds, 1.0 - self.alignment, gap, n_active, self.tol))
+        bank, weights = self.kernels.final(self.weights)
+        self.reached = Aligned(
+            bank, weights / weights.sum(), self.alignment, self.bound, self.exact, n_iter=len(self.trace)
+        )
         emit(self.trace[-1])
 
     def _nothing(self, found: list) -> Aligned:
         """Return some kernel: none points to the target."""
         bank, weights = self.kernels.any(found)
         return Aligned(bank, weights, combined_alignment(bank, weights, self.target), 0.0, self.exact)
-
-    def _result(self, converged: bool, interrupted: bool) -> Aligned:
-        bank, weights = self.kernels.final(self.weights)
-        return Aligned(
-            bank=bank,
-            weights=weights / weights.sum(),
-            alignment=self.alignment,
-            bound=self.bound,
-            exact=self.exact,
-            converged=converged,
-            n_iter=len(self.trace),
-            interrupted=interrupted,
-            trace=self.trace,
-        )

@@ -292,10 +292,16 @@ def quad_forms(stack: np.ndarray, beta: np.ndarray, chosen: np.ndarray | None = 
     return _over_kernels(lambda part, out: segment_quad_forms(stack, part, beta, 0, n, out), chosen)
 
 
-def symmetric_vector(M: np.ndarray) -> np.ndarray:
-    """Return the vector whose product with a packed kernel is its Frobenius inner product with the symmetric M."""
+def packed(M: np.ndarray) -> np.ndarray:
+    """Return the upper triangle of a matrix, row by row."""
     vector = np.empty(triangle_size(M.shape[0]))
     pack_rows(M, vector)
+    return vector
+
+
+def symmetric_vector(M: np.ndarray) -> np.ndarray:
+    """Return the vector whose product with a packed kernel is its Frobenius inner product with the symmetric M."""
+    vector = packed(M)
     diagonal = np.cumsum(np.concatenate([[0], np.arange(M.shape[0], 1, -1)]))
     vector *= 2.0
     vector[diagonal] *= 0.5

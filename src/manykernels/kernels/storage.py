@@ -417,7 +417,10 @@ class RecomputedStorage:
         wanted, to = np.zeros(self.indices.size, bool), np.zeros(self.indices.size, np.int64)
         wanted[chosen], to[chosen] = True, np.arange(chosen.size)
         for group, view, places in zip(self._groups, self._views, self._locals, strict=True):
-            for g, block in group.blocks(view[rows], view, np.flatnonzero(wanted[places])):
+            inside = np.flatnonzero(wanted[places])
+            if inside.size == 0:
+                continue
+            for g, block in group.blocks(view[rows], view, inside):
                 out[to[places[g]]] = self._normalization.apply_rows(int(group.indices[g]), block, rows)
         return out[place].astype(np.float64)
 
