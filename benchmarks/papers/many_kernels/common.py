@@ -37,7 +37,9 @@ def arguments(description: str, **defaults) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--out", type=Path, help="folder for the plot")
     for name, value in defaults.items():
-        if isinstance(value, (list, tuple)):
+        if isinstance(value, bool):
+            parser.add_argument(f"--{name}", action="store_true")
+        elif isinstance(value, (list, tuple)):
             parser.add_argument(f"--{name}", nargs="*", type=type(value[0]), default=list(value))
         else:
             parser.add_argument(f"--{name}", type=type(value), default=value)

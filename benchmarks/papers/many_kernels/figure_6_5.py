@@ -1,13 +1,14 @@
 """Figures 6.5 and 6.14, Tables 6.3 and 6.5: Gaussian kernels of all widths on real data (thesis, 6.1.5 and 6.3).
 
-    MANYKERNELS_DATA=<folder> python -m benchmarks.papers.many_kernels.figure_6_5 [--runs 10] [--out folder]
+    MANYKERNELS_DATA=<folder> python -m benchmarks.papers.many_kernels.figure_6_5 [--runs 10] [--full] [--out folder]
 
 Ridge regression on labels of variance 1, the data sets at hand, the split sizes of Table 6.2. One width ("1D") or one
 for each feature ("nD") between 1e-4 and 1e4, with the regularization chosen on the validation part. CKL moves towards
 the best kernel by a line search (it is GCD-1s, too), IKL re-learns all weights, SGD-1s draws widths near the best;
 LPMKL has 50 widths, UNIFORM their equal sum. GCD-2s learns the kernel by alignment first. The thesis's median ranks in
 Table 6.3: SGD-1s 3 / 6, CKL 3 / 3.5, IKL 3.5 / 5, LPMKL 3, UNIFORM 6.5 (1D / nD); in Table 6.5: SGD-1s 3 / 4.5, CKL 3
-/ 3.5, GCD-2s 1.5 / 4. With a folder, what was computed is kept there, and a run that was broken off goes on.
+/ 3.5, GCD-2s 1.5 / 4. On the sets with 500 training samples three runs are made, unless --full is given. With a folder,
+what was computed is kept there, and a run that was broken off goes on.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from manykernels.kernels import Gaussian, GaussianFamily
 
 CS = 10.0 ** np.arange(-3, 4.1)
 LOW, HIGH = 1e-4, 1e4
+LARGE = 500
 
 
 def methods() -> dict:
@@ -61,7 +63,7 @@ def errors_on(name: str, runs: int) -> list[float]:
 
 
 def main() -> None:
-    options = arguments(__doc__, runs=10, data=sorted(SIZES, key=lambda name: SIZES[name][0]))
+    options = arguments(__doc__, runs=10, full=False, data=sorted(SIZES, key=lambda name: SIZES[name][0]))
     table = []
     for name in options.data:
         row = remembered(

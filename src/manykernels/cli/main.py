@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import NoReturn
 
-from manykernels.cli import demo, fit, predict
+from manykernels.cli import bench, demo, fit, predict
 
 OK, BAD_INPUT, INTERRUPTED = 0, 2, 130
 
@@ -47,7 +47,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = Parser(prog="manykernels", description=DESCRIPTION, epilog=EPILOG, formatter_class=raw)
     parser.add_argument("--version", action="version", version=f"manykernels {version('manykernels')}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, dest="command")
-    for name, module in (("demo", demo), ("fit", fit), ("predict", predict)):
+    for name, module in (("demo", demo), ("fit", fit), ("predict", predict), ("bench", bench)):
         command = commands.add_parser(
             name,
             help=module.SUMMARY,

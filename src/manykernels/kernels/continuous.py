@@ -30,7 +30,7 @@ _SMALL = 1 << 20
 # Kernels of the nodes of all widths are held up to this size.
 _HELD_BYTES = 5e8
 # A search in many dimensions ends when a step gains less than this part.
-_CLIMB_TOL, _CLIMB_STEPS = 1e-7, 200
+_CLIMB_TOL, _CLIMB_STEPS = 1e-6, 100
 # Interpolated kernel values are exact to this, beside a diagonal of 1.
 _INTERPOLATION = 1e-8
 # Beyond this part of the smallest and this multiple of the largest distance, a Gaussian changes no more.
