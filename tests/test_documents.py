@@ -18,7 +18,7 @@ MODULES = sorted((ROOT / "src").rglob("*.py"))
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_python_blocks_run(path):
     blocks = re.findall(r"```python\n(.*?)```", path.read_text(encoding="utf-8"), flags=re.DOTALL)
-    assert blocks, f"{path.name} has no example"
+    assert blocks or path.name == "results.md", f"{path.name} has no example"
     namespace: dict = {}
     for block in blocks:
         exec(compile(block, str(path), "exec"), namespace)

@@ -14,7 +14,7 @@ a non-negative least-squares problem; C d'Gd instead of 1/2 d'Gd only changes th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -112,12 +112,13 @@ def quadratic(bank: Any, target: Target) -> Aligned:
     >>> found.weights.round(2), bool(found.bound - found.alignment < 1e-9)
     (array([0.97, 0.03]), True)
     """
+    target.check_size(bank.n_samples)
     G, b = inner_matrix(bank, target.weight), target.inner_products(bank)
     norms = np.sqrt(np.diag(G))
     used = np.flatnonzero(norms > rounding_level(bank, target.weight))
     weights = np.zeros(bank.n_kernels)
     if not np.any(b[used] > 0):
-        return _found(bank, target, weights)
+        return replace(_found(bank, target, weights), bound=0.0)
     weights[used] = nonnegative(G[np.ix_(used, used)], b[used])
     reached = aligned(weights, G, b, target)
     violation = float(np.max((b - G @ weights)[used] / norms[used]))

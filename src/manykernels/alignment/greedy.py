@@ -77,6 +77,7 @@ def greedy(
     """
     if method not in METHODS:
         raise ValueError(f"method must be one of {METHODS}, got {method!r}.")
+    target.check_size(kernels.n_samples)
     own: _Listed | _Family = (
         _Family(kernels, target) if isinstance(kernels, BoundFamily) else _Listed(kernels, target, method)
     )
@@ -160,13 +161,19 @@ class _Family:
 
     def first(self, T: np.ndarray, target: Target) -> np.ndarray:
         """Return the derivative of the alignment at a small multiple of the identity."""
-        H = centered(np.eye(self.n), target.weight)
-        size = float(np.vdot(H, np.eye(self.n)))
-        return T - (float(np.trace(T)) / size) * H if size > 0.0 else T
+        # A sample of weight w stands for w of them, each its own neighbor.
+        own = np.divide(1.0, target.weight, out=np.zeros(self.n), where=target.weight > 0)
+        H = centered(np.diag(own), target.weight)
+        size = float(target.weight.sum()) - 1.0
+        return T - (float(T.diagonal() @ own) / size) * H if size > 0.0 else T
 
     def search(self, M: np.ndarray, moved: float) -> tuple[list[Any], float, bool]:
+        """Return the best kernel found and what none exceeds, if that is known, else its own inner product."""
         best = self.family.best(M, definite=False)
-        return [best.member], best.value, bool(best.bound <= best.value + 1e-4 * abs(best.value))
+        if best.value <= _ROUNDING * best.member.scale * float(np.abs(M).sum()):
+            return [best.member], 0.0, bool(np.isfinite(best.bound))
+        known = bool(np.isfinite(best.bound))
+        return [best.member], best.bound if known else best.value, known
 
     def take(self, member: Any) -> int:
         return self.collection.place(member)
@@ -197,8 +204,9 @@ class _Selection:
         self.kernels, self.target, self.tol, self.largest = kernels, target, tol, largest
         self.step = {"corrective": self._correct, "stagewise": self._add, "frank_wolfe": self._move}[method]
         self.T, self.M = target.matrix(), np.zeros((kernels.n, kernels.n))
-        root = 1.0 / np.sqrt(target.weight)
-        self.scale = packed(np.outer(root, root) * np.where(np.eye(kernels.n) > 0, 1.0, np.sqrt(2.0)))
+        root, twice = np.sqrt(target.weight), np.where(np.eye(kernels.n) > 0, 1.0, np.sqrt(2.0))
+        self.unscale = packed(np.outer(root, root) / twice)
+        self.scale = np.divide(1.0, self.unscale, out=np.zeros_like(self.unscale), where=self.unscale > 0)
         self.vectors: list[np.ndarray] = []
         self.weights, self.b, self.G = np.zeros(0), np.zeros(0), np.zeros((0, 0))
         self.corner = 0.0
@@ -211,11 +219,16 @@ class _Selection:
         interrupted, converged = False, False
         found, largest, self.exact = self.kernels.search(self.kernels.first(self.T, self.target), 0.0)
         if largest <= 0.0:
+            # All are less aligned than the identity, which does not mean that they are not at all.
+            found, largest, self.exact = self.kernels.search(self.T, 0.0)
+        if largest <= 0.0:
             return self._nothing(found)
         for _ in range(max_iter):
             before = self.alignment
             try:
                 moved = self._go_on(found)
+                if not np.any(self.weights):
+                    return self._nothing(found)
                 found, largest, self.exact = self.kernels.search(self.T - self.M, moved)
                 self.bound = upper_bound(self.alignment, largest, self.kernels.limit(self.weights), self.target)
                 self._report()
@@ -253,7 +266,10 @@ class _Selection:
         place, before = self.kernels.take(kernel), self.b.size
         if place == before:
             K = self.kernels.matrix(place)
-            self.vectors.append(self.scale * packed(centered(K, self.target.weight)))
+            vector = self.scale * packed(centered(K, self.target.weight))
+            if np.linalg.norm(vector) <= 1e-13 * self.target.weight.sum() * np.abs(K.diagonal()).max():
+                vector[:] = 0.0  # a constant kernel, up to rounding
+            self.vectors.append(vector)
             row = np.array([vector @ self.vectors[-1] for vector in self.vectors])
             self.G = np.pad(self.G, ((0, 1), (0, 1)))
             self.G[place], self.G[:, place] = row, row
@@ -263,6 +279,8 @@ class _Selection:
 
     def _correct(self, places: list[int]) -> None:
         usable = np.flatnonzero(np.diag(self.G) > 0)
+        if usable.size == 0:
+            return
         self.weights[usable] = nonnegative(self.G[np.ix_(usable, usable)], self.b[usable])
 
     def _add(self, places: list[int]) -> None:
@@ -270,19 +288,24 @@ class _Selection:
         k = places[0]
         along = self.G @ self.weights
         a, b, c, d, e = float(self.b @ self.weights), self.b[k], float(self.weights @ along), along[k], self.G[k, k]
-        slope, bend, longest = b * c - a * d, b * d - a * e, self.largest * np.sqrt(c / e)
-        eta = min(slope / -bend, longest) if bend < 0.0 else longest
-        if c == 0.0 or (slope > 0.0 and np.isinf(eta)):
+        slope, bend = b * c - a * d, b * d - a * e
+        if e == 0.0 or (c > 0.0 and slope <= 0.0):
+            return
+        eta = slope / -bend if bend < 0.0 and c > 0.0 else np.inf
+        if c > 0.0 and np.isfinite(self.largest):
+            eta = min(eta, self.largest * np.sqrt(c / e))
+        if np.isinf(eta):
             self.weights[:] = 0.0  # the new kernel is better alone
             self.weights[k] = 1.0
-        elif slope > 0.0:
+        else:
             self.weights[k] += eta
 
     def _move(self, places: list[int]) -> None:
         """Move towards the better of the corner of kernel k and 0 as far as that lowers the distance."""
         k = places[0]
         along = self.b - self.G @ self.weights
-        self.corner = max(self.corner, 2.0 * self.b[k] / self.G[k, k])
+        if self.G[k, k] > 0.0:
+            self.corner = max(self.corner, 2.0 * self.b[k] / self.G[k, k])
         while self.weights.sum() > 0.5 * self.corner:
             self.corner *= 2.0
         direction = -self.weights
@@ -301,7 +324,7 @@ class _Selection:
             total = np.zeros(self.scale.size)
             for place in np.flatnonzero(self.weights):
                 total += self.weights[place] * self.vectors[place]
-            total /= self.scale
+            total *= self.unscale
             unpack_rows(total[None, :], np.zeros(1, int), np.arange(self.kernels.n), self.kernels.n, self.M[None])
 
     def _report(self) -> None:
@@ -317,4 +340,5 @@ class _Selection:
     def _nothing(self, found: list) -> Aligned:
         """Return some kernel: none points to the target."""
         bank, weights = self.kernels.any(found)
-        return Aligned(bank, weights, combined_alignment(bank, weights, self.target), 0.0, self.exact)
+        reached = combined_alignment(bank, weights, self.target)
+        return Aligned(bank, weights, reached, max(reached, 0.0), self.exact)

@@ -61,8 +61,12 @@ class Target:
 
     @classmethod
     def _centered(cls, values: np.ndarray, sample_weight: Any) -> Target:
-        weight = np.ones(values.shape[1]) if sample_weight is None else np.asarray(sample_weight, dtype=float)
-        return cls(values - np.average(values, axis=1, weights=weight)[:, None], weight)
+        weight = checked_weight(sample_weight, values.shape[1])
+        centered = values - np.average(values, axis=1, weights=weight)[:, None]
+        # What is left of a constant target is rounding.
+        constant = np.abs(centered).max(axis=1) <= 1e-14 * np.abs(values).max(axis=1)
+        centered[constant] = 0.0
+        return cls(centered, weight)
 
     @property
     def pull(self) -> np.ndarray:
@@ -74,12 +78,18 @@ class Target:
         """||T||_w."""
         return float(np.linalg.norm(self.values @ self.pull.T))
 
+    def check_size(self, n_samples: int) -> None:
+        """Raise if the target is not one for so many samples."""
+        if self.weight.size != n_samples:
+            raise ValueError(f"The kernels are for {n_samples} samples, but target for {self.weight.size}.")
+
     def matrix(self) -> np.ndarray:
         """Return M with <M, K> = <K_c, T>_w, shape (n, n)."""
         return self.pull.T @ self.pull
 
     def inner_products(self, bank: Any) -> np.ndarray:
         """Return <K_c, T>_w of all kernels of a bank, shape (n_kernels,)."""
+        self.check_size(bank.n_samples)
         return bank.quad_forms(self.pull).sum(axis=0)
 
 
@@ -128,10 +138,10 @@ def centered_alignment(K: np.ndarray, target: Any, sample_weight: Any = None) ->
         raise ValueError(f"K is for {K.shape[0]} samples, but target for {n_target}.")
     if isinstance(target, Target):
         M = centered(K, target.weight)
-        return _ratio(float(np.sum(target.values * (target.values @ M))), np.sqrt(np.vdot(M, K)), target.norm)
-    weight = np.ones(K.shape[0]) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        return _ratio(float(np.sum(target.values * (target.values @ M))), _norm(M, K), target.norm)
+    weight = checked_weight(sample_weight, K.shape[0])
     M, L = centered(K, weight), np.asarray(target, dtype=float)
-    return _ratio(float(np.vdot(M, L)), np.sqrt(np.vdot(M, K)), np.sqrt(np.vdot(centered(L, weight), L)))
+    return _ratio(float(np.vdot(M, L)), _norm(M, K), _norm(centered(L, weight), L))
 
 
 def alignments(bank: Any, target: Target) -> np.ndarray:
@@ -156,8 +166,9 @@ def alignments(bank: Any, target: Target) -> np.ndarray:
     >>> alignments(bank, Target.of_classes([1, 1, -1, -1])).round(2)
     array([0.99, 0.  , 0.  ])
     """
-    norms = centered_norms(bank, target.weight)
-    return np.divide(target.inner_products(bank), norms * target.norm, out=np.zeros_like(norms), where=norms > 0)
+    target.check_size(bank.n_samples)
+    norms = centered_norms(bank, target.weight) * target.norm
+    return np.divide(target.inner_products(bank), norms, out=np.zeros_like(norms), where=norms > 0)
 
 
 def feature_space_measure(K: Any, y: Any) -> Any:
@@ -181,9 +192,12 @@ def feature_space_measure(K: Any, y: Any) -> Any:
     0.3536
     """
     y = np.asarray(y)
-    is_matrix = isinstance(K, np.ndarray)
-    if is_matrix and _checked(K, "K").shape[0] != y.size:
-        raise ValueError(f"K is for {K.shape[0]} samples, but y has {y.size}.")
+    is_matrix = not hasattr(K, "matvecs")
+    K = _checked(K, "K") if is_matrix else K
+    n_samples = K.shape[0] if is_matrix else K.n_samples
+    if n_samples != y.size:
+        raise ValueError(f"K is for {n_samples} samples, but y has {y.size}.")
+    largest = np.abs(K.diagonal()).max() if is_matrix else K.largest_diagonals(np.arange(K.n_kernels))
     classes, counts = np.unique(y, return_counts=True)
     if classes.size < 2 or counts.min() < 2:
         raise ValueError(f"y must have two classes or more, of at least two samples each, got {counts.tolist()}.")
@@ -192,9 +206,10 @@ def feature_space_measure(K: Any, y: Any) -> Any:
         own = [y == one, y == other]
         direction = own[0] / own[0].sum() - own[1] / own[1].sum()
         projected = (K @ direction)[None] if is_matrix else K.matvecs(direction)
-        distance = np.sqrt(np.maximum(projected @ direction, 0.0))
+        squared = projected @ direction
         spread = sum(projected[:, part].std(axis=1, ddof=1) for part in own)
-        found.append(np.divide(spread, distance**2, out=np.full(distance.shape, np.inf), where=distance > 0))
+        # The centers of a constant kernel are apart by rounding only.
+        found.append(np.divide(spread, squared, out=np.full(squared.shape, np.inf), where=squared > 1e-14 * largest))
     mean = np.mean(found, axis=0)
     return float(mean[0]) if is_matrix else mean
 
@@ -212,7 +227,8 @@ def alignment_scorer(estimator: Any, X: Any, y: Any) -> float:
     >>> (cross_val_score(MKLClassifier(), X, y, scoring=alignment_scorer, cv=2) > 0.5).tolist()
     [True, True]
     """
-    kind = Target.of_values if is_regressor(estimator) else Target.of_classes
+    values = getattr(estimator, "target_", "values" if is_regressor(estimator) else "classes") == "values"
+    kind = Target.of_values if values else Target.of_classes
     return centered_alignment(estimator.kernel(X), kind(y))
 
 
@@ -238,7 +254,27 @@ def _checked(K: Any, name: str) -> np.ndarray:
     K = np.asarray(K, dtype=float)
     if K.ndim != 2 or K.shape[0] != K.shape[1]:
         raise ValueError(f"{name} must be a square matrix, got shape {K.shape}.")
+    if not np.all(np.isfinite(K)):
+        raise ValueError(f"{name} must hold finite numbers, got NaN or infinity.")
     return K
+
+
+def checked_weight(sample_weight: Any, n_samples: int) -> np.ndarray:
+    """Return sample weights as an array, ones if there are none, or say what is wrong with them."""
+    if sample_weight is None:
+        return np.ones(n_samples)
+    weight = np.asarray(sample_weight, dtype=float)
+    if weight.shape != (n_samples,):
+        raise ValueError(f"sample_weight must have shape ({n_samples},), got {weight.shape}.")
+    if not (np.all(weight >= 0) and 0 < weight.sum() < np.inf):
+        raise ValueError("sample_weight must hold non-negative finite numbers, not all 0.")
+    return weight
+
+
+def _norm(M: np.ndarray, K: np.ndarray) -> float:
+    """Return ||K_c||_w, given M of :func:`centered`; 0 where that is rounding."""
+    square = float(np.vdot(M, K))
+    return float(np.sqrt(square)) if square > 1e-14 * float(np.abs(M).sum() * np.abs(K).max()) else 0.0
 
 
 def _ratio(inner: float, one: float, other: float) -> float:

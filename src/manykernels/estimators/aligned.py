@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
@@ -87,9 +88,14 @@ class AlignedEstimator(KernelEstimator):
         """
         if self.missing == "ignore":
             self._bank(table).check_views(X, table)
+        self._memory_for_kernels(samples.rows.size)
         X, kernels = X[samples.rows], self.kernels
         self.held_out_alignment_ = np.nan
         parts = self._split(y)
+        if parts is None and self.shrinkage == "auto":
+            raise ValueError(
+                f"shrinkage='auto' needs {_FEW_SAMPLES} samples or more, of different targets, got {y.shape[0]}."
+            )
         if parts is not None:
             strengths = SHRINKAGES if self.shrinkage == "auto" else [None]
             tried = [
@@ -137,13 +143,9 @@ class AlignedEstimator(KernelEstimator):
 
     def _align(self, kernels: Any, table: Any, X: Any, weight: np.ndarray, target: Target) -> Aligned:
         """Bind the kernels to samples and learn the weights."""
-        n, budget = X.shape[0], budget_bytes(self.memory_budget)
-        left = int((1 - _HEADROOM) * budget) - _MATRICES * 8 * n * n
-        if left <= 0:
-            need = human_bytes(_MATRICES * 8 * n * n / (1 - _HEADROOM))
-            raise MemoryError(f"memory_budget is {human_bytes(budget)}, but matrices of {n} samples need {need}.")
+        left = self._memory_for_kernels(X.shape[0])
         options: dict[str, Any] = {"source": table, "normalize": self.normalize, "sample_weight": weight}
-        with blas_threads_for(n):
+        with blas_threads_for(X.shape[0]):
             if isinstance(kernels, Family):
                 return self._greedy(kernels.bind(X, memory_budget=left, **options), target)
             bank = self._bank(table).bind(X, memory_budget=left // 2, precision="double", **options)
@@ -154,6 +156,15 @@ class AlignedEstimator(KernelEstimator):
             if self.alignment == "qp" and bank.n_kernels <= MOST_LISTED:
                 return quadratic(bank, target)
             return self._greedy(bank, target)
+
+    def _memory_for_kernels(self, n: int) -> int:
+        """Return the bytes that are left for kernels beside the matrices of n samples, or say that there are none."""
+        budget = budget_bytes(self.memory_budget)
+        left = int((1 - _HEADROOM) * budget) - _MATRICES * 8 * n * n
+        if left <= 0:
+            need = human_bytes(_MATRICES * 8 * n * n / (1 - _HEADROOM))
+            raise MemoryError(f"memory_budget is {human_bytes(budget)}, but matrices of {n} samples need {need}.")
+        return left
 
     def _greedy(self, bound: Any, target: Target) -> Aligned:
         if self.alignment == "qp":  # columns on demand, to the optimum
@@ -188,7 +199,7 @@ class AlignedEstimator(KernelEstimator):
     def _warn(self) -> None:
         if not self.converged_:
             warn(
-                f"{type(self).__name__} stopped after {self.n_iter_} kernels (max_iter={self.max_iter}) at the "
+                f"{type(self).__name__} stopped after {self.n_iter_} steps (max_iter={self.max_iter}) at the "
                 f"alignment {self.alignment_:.4f}, which may rise to {self.alignment_bound_:.4f}; raise max_iter.",
                 ConvergenceWarning,
             )
@@ -210,7 +221,7 @@ class AlignedEstimator(KernelEstimator):
         return predictor.kernel.cross(self._checked(X))
 
 
-class AlignedKernel(TransformerMixin, AlignedEstimator):
+class AlignedKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AlignedEstimator):
     """Transform samples to their learned kernel with the training samples, for learners with a precomputed kernel.
 
     The kernel is a weighted sum of kernels whose centered alignment with the target is as large as can be.
@@ -220,11 +231,14 @@ class AlignedKernel(TransformerMixin, AlignedEstimator):
     kernels : "standard", list of Kernel, KernelBank or Family, default "standard"
     alignment : {"greedy", "qp", "independent", "uniform", "stagewise", "frank_wolfe"}, default "greedy"
         As for :class:`TwoStageMKLClassifier`.
+    target : {"auto", "classes", "values"}, default "auto"
+        What y holds; "auto" takes numbers with a fractional part for values and all else for classes.
     normalize, missing, shrinkage, validation_fraction, tol, max_iter, memory_budget, random_state, verbose
         As for :class:`TwoStageMKLClassifier`.
 
     Attributes
     ----------
+    target_ : {"classes", "values"}
     weights_, kernel_names_, active_, alignment_, alignment_bound_, held_out_alignment_, ...
         As for :class:`TwoStageMKLClassifier`.
 
@@ -246,6 +260,7 @@ class AlignedKernel(TransformerMixin, AlignedEstimator):
         kernels: Any = "standard",
         *,
         alignment: str = "greedy",
+        target: str = "auto",
         normalize: str | None = "mean_diag",
         missing: str = "error",
         shrinkage: float | str | None = None,
@@ -258,6 +273,7 @@ class AlignedKernel(TransformerMixin, AlignedEstimator):
     ) -> None:
         self.kernels = kernels
         self.alignment = alignment
+        self.target = target
         self.normalize = normalize
         self.missing = missing
         self.shrinkage = shrinkage
@@ -268,16 +284,44 @@ class AlignedKernel(TransformerMixin, AlignedEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Learn the kernel.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+        sample_weight : array of shape (n_samples,), optional
+            A weight of 2 counts like two copies of a sample.
+
+        Returns
+        -------
+        self
+        """
+        return super().fit(X, y, sample_weight)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("target", self.target, ("auto", "classes", "values"))
+
     def _fit(self, given: Any, y: Any, sample_weight: Any) -> None:
-        X, y = validate_data(self, given, y, **self._data_rules())
+        X, y = validate_data(self, given, y, y_numeric=self.target == "values", **self._data_rules())
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        kind = type_of_target(y, input_name="y")
-        target_of = Target.of_values if kind.startswith("continuous") else Target.of_classes
-        # A transformer answers with a column for each row that it was fitted to, be it there twice.
+        self.target_ = self.target
+        if self.target == "auto":
+            kind = type_of_target(y, input_name="y")
+            self.target_ = "values" if kind.startswith("continuous") else "classes"
         rows = np.flatnonzero(weight > 0)
         samples = Samples(rows, np.where(weight > 0, np.cumsum(weight > 0) - 1, -1), weight[rows], np.ones(weight.size))
+        target_of = Target.of_values if self.target_ == "values" else Target.of_classes
         self._learn_kernel(self._table(given, X), X, y[rows], samples, target_of)
-        self._n_features_out = rows.size
+        # Each row that it was fitted to is a column of what it returns, be it of weight 0 or there twice.
+        (predictor,) = self._predictors
+        everyone = replace(predictor.kernel, X=X)
+        self._predictors = [
+            replace(predictor, kernel=everyone, coef=np.zeros((0, X.shape[0])), rows=np.arange(X.shape[0]))
+        ]
+        self._n_features_out = X.shape[0]
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the learned kernel of the rows of X with the training samples.

@@ -95,6 +95,7 @@ _VALUES = (
     "alignment_bound_",
     "held_out_alignment_",
     "shrinkage_",
+    "target_",
     "offset_",
 )
 _NORMS: dict[str, Callable[..., Any]] = {kind.__name__: kind for kind in (LpNorm, MixedNorm, LpPenalty, ElasticNorm)}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import ClassifierMixin, RegressorMixin, clone
+from sklearn.base import ClassifierMixin, RegressorMixin, clone, is_classifier, is_regressor
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import KFold, ParameterGrid, StratifiedKFold, check_cv
 from sklearn.svm import SVC
@@ -23,8 +24,8 @@ from manykernels.estimators.aligned import AlignedEstimator
 from manykernels.estimators.predictor import Predictor
 from manykernels.estimators.reduced import ReducedLearner
 
-_CS = tuple(10.0 ** np.arange(-1, 5))
-_ALPHAS = tuple(10.0 ** np.arange(-5, 2))
+_CS = (0.1, 1.0, 10.0, 100.0, 1000.0, 10000.0)
+_ALPHAS = (1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0)
 
 
 def _learner_has(method: str) -> Any:
@@ -105,6 +106,8 @@ class _TwoStage(AlignedEstimator):
             unit = float(weight.max())
         self.best_params_ = {}
         folds = [] if grid is None else list(self._weights_of_folds(y, weight, samples))
+        if grid is not None and not folds and not isinstance(self.cv, (int, np.integer)):
+            raise ValueError("cv gives no folds.")
         if folds:
             options = list(ParameterGrid(grid))
             jobs = (
@@ -122,14 +125,23 @@ class _TwoStage(AlignedEstimator):
         if isinstance(self.cv, (int, np.integer)):
             splitter = self._folds(y[samples.rows])
             if splitter is not None:
-                for parts in splitter.split(np.zeros((samples.rows.size, 1)), y[samples.rows]):
+                for parts in self._splits(splitter, y[samples.rows]):
                     yield tuple(
                         np.where(np.isin(np.arange(samples.rows.size), part), samples.weight, 0.0) for part in parts
                     )
             return
-        for parts in check_cv(self.cv, y).split(np.zeros((y.size, 1)), y):
+        for parts in self._splits(check_cv(self.cv, y, classifier=is_classifier(self)), y):
             inside = [part[weight[part] > 0] for part in parts]
             yield tuple(np.bincount(samples.owner[own], weight[own], samples.rows.size) for own in inside)
+
+    def _splits(self, splitter: Any, y: np.ndarray) -> Iterator[list[np.ndarray]]:
+        """Yield the folds of a splitter as arrays; without those that leave a classifier one class to learn."""
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="The least populated class")
+            for parts in splitter.split(np.zeros((y.size, 1)), y):
+                train, test = (np.asarray(part, dtype=np.int64) for part in parts)
+                if not is_classifier(self) or np.unique(y[train]).size > 1:
+                    yield [train, test]
 
     def _fold_score(
         self, learner: Any, K: np.ndarray, y: np.ndarray, train: np.ndarray, test: np.ndarray, unit: float | None
@@ -167,6 +179,9 @@ class _TwoStage(AlignedEstimator):
     def _given_learner(self) -> Any:
         """Return the learner that was given, after a look at its kernel."""
         learner = clone(self.learner)
+        if (is_regressor if is_classifier(self) else is_classifier)(learner):
+            needed = "classifier" if is_classifier(self) else "regressor"
+            raise TypeError(f"learner must be a {needed}, got {learner!r}.")
         kernel = learner.get_params().get("kernel", "precomputed") if hasattr(learner, "get_params") else "precomputed"
         if not isinstance(kernel, str) or kernel != "precomputed":
             raise ValueError(f"learner must have kernel='precomputed', got {kernel!r}.")
@@ -219,7 +234,7 @@ class TwoStageMKLClassifier(ClassifierMixin, _TwoStage):
         Greedy selection ends when the alignment is within this part of its bound, or a kernel adds less than a
         hundredth of it.
     max_iter : int, default 50
-        Most kernels that are taken in.
+        Most steps; each takes in a kernel, with "greedy" and a list up to eight.
     memory_budget : int, str or None, default None
     n_jobs : int, optional
         Of the cross-validation.
@@ -241,7 +256,8 @@ class TwoStageMKLClassifier(ClassifierMixin, _TwoStage):
         alignment_bound_ - alignment_, and whether the search behind the bound is exact.
     held_out_alignment_ : float
         Alignment on samples held out, of a kernel learned without them; NaN without a validation_fraction. Far below
-        ``alignment_`` it means that the kernel overfits, of which a warning tells.
+        ``alignment_`` it means that the kernel overfits, of which a warning tells. A kernel that knows nothing has
+        about 1 / sqrt(samples held out).
     shrinkage_ : float
         The strength that was chosen, with "auto".
     learner_, best_params_ : estimator and dict
@@ -280,8 +296,8 @@ class TwoStageMKLClassifier(ClassifierMixin, _TwoStage):
         return self._given_learner(), self.grid
 
     def _folds(self, y: np.ndarray) -> Any:
-        least = int(np.unique(y, return_counts=True)[1].min())
-        return StratifiedKFold(min(self.cv, least)) if least >= 2 else None
+        most = int(np.unique(y, return_counts=True)[1].max())
+        return StratifiedKFold(min(self.cv, most)) if most >= 2 else None
 
     def _score(self, learner: Any, K: np.ndarray, y: np.ndarray, weight: np.ndarray) -> float:
         return float(weight @ (learner.predict(K) == y))

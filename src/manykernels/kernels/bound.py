@@ -197,6 +197,7 @@ class BoundBank:
         Of shape (len(subset),), or (n_tasks, len(subset)) for beta of shape (n_tasks, n).
         """
         rows = np.ascontiguousarray(np.atleast_2d(beta), dtype=np.float64)
+        self._check_length(rows)
         chosen = self._chosen(subset)
         out = np.empty((rows.shape[0], chosen.size))
         for storage in self.storages:
@@ -217,6 +218,7 @@ class BoundBank:
 
         With ``on_support``, the values where beta is 0 are not asked for and returned as 0, which saves their cost.
         """
+        self._check_length(beta)
         return self._gather(subset, lambda storage, local: storage.matvecs(beta, local, on_support), (self.n_samples,))
 
     def rows(self, indices: Sequence[int] | np.ndarray, subset: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
@@ -286,6 +288,11 @@ class BoundBank:
     def cross(self, X: Any, weights: np.ndarray) -> np.ndarray:
         """Return the combined kernel between X and the training samples, shape (len(X), n_samples)."""
         return self.learned(weights).cross(X)
+
+    def _check_length(self, beta: np.ndarray) -> None:
+        """Raise before compiled code reads or writes beyond the end of an array."""
+        if beta.shape[-1] != self.n_samples:
+            raise ValueError(f"beta must be for {self.n_samples} samples, got {beta.shape[-1]}.")
 
     def _chosen(self, subset: Sequence[int] | np.ndarray | None) -> np.ndarray:
         if subset is None:

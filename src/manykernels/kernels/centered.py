@@ -25,10 +25,12 @@ def centered(K: np.ndarray, weight: np.ndarray) -> np.ndarray:
     array([[ 0.5, -0.5],
            [-0.5,  0.5]])
     """
-    means = K @ weight / weight.sum()
-    M = K - means[:, None]
-    M -= means
-    M += float(means @ weight) / weight.sum()
+    M = K
+    for _ in range(2):  # once more for what rounding has left, which beside a nearly constant kernel is not small
+        means = M @ weight / weight.sum()
+        M = M - means[:, None]
+        M -= means
+        M += float(means @ weight) / weight.sum()
     M *= weight[:, None]
     M *= weight
     return M

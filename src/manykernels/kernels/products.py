@@ -235,17 +235,18 @@ class BoundProducts(BoundFamily):
             for b, (indices, A) in enumerate(beam):
                 values = self.base.inner_products(A) / self.prior[d - 1]
                 bounds = self._bounds(A, d)
-                for j in np.argsort(-np.maximum(values, bounds))[: 4 * _BEAM]:
+                order = np.argsort(-np.maximum(values, bounds))
+                for j in (*order[: 4 * _BEAM], np.argmax(values)):
                     key = tuple(sorted((*indices, int(j))))
                     options.setdefault(key, (float(values[j]), float(bounds[j]), b))
-                rest = np.argsort(-np.maximum(values, bounds))[4 * _BEAM :]
-                dropped = max(dropped, float(np.maximum(values, bounds)[rest].max(initial=-np.inf)))
+                if d < self.degree:
+                    dropped = max(dropped, float(bounds[order[4 * _BEAM :]].max(initial=-np.inf)))
             key = max(options, key=lambda own: options[own][0])
             if found is None or options[key][0] > found.value:
                 found = Best(self.member(key), options[key][0], np.inf)
             ranked = sorted(options, key=lambda own: -options[own][1])
-            dropped = max([dropped, *(options[own][1] for own in ranked[_BEAM:])])
             if d < self.degree:
+                dropped = max([dropped, *(options[own][1] for own in ranked[_BEAM:])])
                 beam = [(own, self._extended(beam[options[own][2]], own)) for own in ranked[:_BEAM]]
         assert found is not None
         return found._replace(bound=max(found.value, dropped if definite or dropped == -np.inf else np.inf))
