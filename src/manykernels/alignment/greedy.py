@@ -25,17 +25,14 @@ import numpy as np
 
 from manykernels.alignment.finite import Aligned, aligned, combined_alignment, nonnegative, upper_bound
 from manykernels.alignment.measures import Target, centered_norms
-from manykernels.compute.packed import packed, unpack_rows
 from manykernels.core.progress import emit, is_listened_to
 from manykernels.core.results import Step
-from manykernels.kernels.centered import centered
+from manykernels.kernels.centered import centered, inner_matrix
 from manykernels.kernels.family import BoundFamily, Collection
 
 METHODS = ("corrective", "stagewise", "frank_wolfe")
-# Kernels of a list that join at once, where a look at all of them is dear.
-_AT_ONCE = 8
-# Kernels of a list that are looked at together, those with the largest bounds first.
-_LOOKED_AT = 256
+# Kernels of a list that join at once: a look at all of them is dear.
+_AT_ONCE = 32
 # The certificate for a family is for so many times the total weight.
 _MARGIN = 10.0
 # A gain in alignment below this is rounding.
@@ -88,53 +85,51 @@ class _Listed:
     """Kernels of a list, each divided by its centered norm."""
 
     def __init__(self, bank: Any, target: Target, method: str) -> None:
-        self.bank, self.n = bank, bank.n_samples
+        self.bank, self.weight, self.n = bank, target.weight, bank.n_samples
         self.norms = centered_norms(bank, target.weight)
-        self.usable = self.norms > 0
+        self.usable = np.flatnonzero(self.norms)
+        self.products = np.zeros(self.norms.size)
+        self.products[self.usable] = target.inner_products(bank)[self.usable] / self.norms[self.usable]
         self.chosen: list[int] = []
-        self.radius = float(np.sqrt(self.usable.sum())) * target.norm
+        self.radius = float(np.sqrt(self.usable.size)) * target.norm
         self.count = _AT_ONCE if method == "corrective" else 1
-        self.upper = np.where(self.usable, np.inf, -np.inf)
+        self.forgets = method == "corrective"
 
     def first(self, T: np.ndarray, target: Target) -> np.ndarray:
         """Return the matrix that the first kernel is chosen by: the derivative of the distance at 0."""
         return T
 
-    def search(self, M: np.ndarray, moved: float) -> tuple[list, float, bool]:
-        """Return the best kernels, the largest inner product with M, and whether it is the largest.
+    def search(self, M: np.ndarray) -> tuple[list, float, bool]:
+        """Return the best kernels, the largest inner product with M, and whether none exceeds it.
 
-        The kernels have norm 1: what M ``moved`` by since the last search, no inner product has risen by more. So only
-        those are computed whose bound exceeds what is known.
+        Neighbors in the list are often all but the same kernel: those are taken that are better than both of theirs.
         """
-        self.upper += moved
-        fresh, largest = np.zeros(self.upper.size, bool), -np.inf
-        for chosen in np.array_split(np.argsort(-self.upper), max(1, self.upper.size // _LOOKED_AT)):
-            if self.upper[chosen[0]] <= largest:
-                break
-            asked = chosen[self.upper[chosen] > largest]
-            if np.isinf(self.upper[asked]).all() or asked.size == self.upper.size:
-                asked = np.flatnonzero(self.usable & ~fresh)  # in one pass
-            self.upper[asked] = self.bank.inner_products(M, asked) / self.norms[asked]
-            fresh[asked] = True
-            largest = float(self.upper[fresh].max(initial=-np.inf))
-        if not self.usable.any():
+        if self.usable.size == 0:
             return [], 0.0, True
-        known = np.flatnonzero(fresh)
-        best = known[np.argsort(-self.upper[known])][: self.count]
-        return [int(k) for k in best if self.upper[k] > 0 or k == best[0]], largest, True
+        values = self.bank.inner_products(M, self.usable) / self.norms[self.usable]
+        padded = np.r_[-np.inf, values, -np.inf]
+        peaks = np.flatnonzero((values >= padded[:-2]) & (values > padded[2:]))
+        best = peaks[np.argsort(-values[peaks])][: self.count]
+        best = best[values[best] > 0.0] if values[best[0]] > 0.0 else best[:1]
+        return self.usable[best].tolist(), float(values.max()), True
 
-    def take(self, k: int) -> int:
-        if k not in self.chosen:
-            self.chosen.append(k)
-        return self.chosen.index(k)
+    def take(self, found: list[int]) -> list[int]:
+        """Take in kernels; return their places among those that were."""
+        self.chosen += [k for k in found if k not in self.chosen]
+        return [self.chosen.index(k) for k in found]
 
     def keep(self, places: np.ndarray) -> None:
         """Forget the other kernels that were taken in; they may come back."""
         self.chosen = [self.chosen[place] for place in places]
 
-    def matrix(self, place: int) -> np.ndarray:
-        k = self.chosen[place]
-        return self.bank.rows(np.arange(self.n), np.array([k]))[0] / self.norms[k]
+    def inner(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the inner products of the kernels taken in with each other and with the target."""
+        chosen = np.array(self.chosen)
+        G = inner_matrix(self.bank, self.weight, chosen)
+        return G / np.outer(self.norms[chosen], self.norms[chosen]), self.products[chosen]
+
+    def combine(self, weights: np.ndarray) -> np.ndarray:
+        return self.bank.combine(self._every(weights))
 
     def limit(self, weights: np.ndarray) -> float:
         """Return the total weight that the certificate is for: here that of the best combination is known."""
@@ -155,9 +150,12 @@ class _Listed:
 class _Family:
     """Kernels of a family, as they are."""
 
+    forgets = False  # they are few
+
     def __init__(self, family: BoundFamily, target: Target) -> None:
-        self.family, self.n = family, family.n_samples
+        self.family, self.weight, self.n = family, target.weight, family.n_samples
         self.collection = Collection(family, "double")
+        self.T, self.G, self.b = target.matrix(), np.zeros((0, 0)), np.zeros(0)
 
     def first(self, T: np.ndarray, target: Target) -> np.ndarray:
         """Return the derivative of the alignment at a small multiple of the identity."""
@@ -167,7 +165,7 @@ class _Family:
         size = float(target.weight.sum()) - 1.0
         return T - (float(T.diagonal() @ own) / size) * H if size > 0.0 else T
 
-    def search(self, M: np.ndarray, moved: float) -> tuple[list[Any], float, bool]:
+    def search(self, M: np.ndarray) -> tuple[list, float, bool]:
         """Return the best kernel found and what none exceeds, if that is known, else its own inner product."""
         best = self.family.best(M, definite=False)
         if best.value <= _ROUNDING * best.member.scale * float(np.abs(M).sum()):
@@ -175,11 +173,29 @@ class _Family:
         known = bool(np.isfinite(best.bound))
         return [best.member], best.bound if known else best.value, known
 
-    def take(self, member: Any) -> int:
-        return self.collection.place(member)
+    def take(self, found: list) -> list[int]:
+        return [self._place(member) for member in found]
 
-    def matrix(self, place: int) -> np.ndarray:
-        return self.collection.matrix(place)
+    def _place(self, member: Any) -> int:
+        place = self.collection.place(member)
+        if place == self.b.size:
+            K = self.collection.matrix(place)
+            row = self.collection.bank().inner_products(centered(K, self.weight))
+            if np.sqrt(max(row[place], 0.0)) <= 1e-13 * self.weight.sum() * np.abs(K.diagonal()).max():
+                row[:] = 0.0  # a constant kernel, up to rounding
+            self.G = np.pad(self.G, ((0, 1), (0, 1)))
+            self.G[place], self.G[:, place] = row, row
+            self.b = np.r_[self.b, float(np.vdot(self.T, K))]
+        return place
+
+    def keep(self, places: np.ndarray) -> None:
+        raise NotImplementedError
+
+    def inner(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.G, self.b
+
+    def combine(self, weights: np.ndarray) -> np.ndarray:
+        return self.collection.bank().combine(weights)
 
     def limit(self, weights: np.ndarray) -> float:
         return _MARGIN * float(weights.sum())
@@ -189,47 +205,38 @@ class _Family:
         return self.collection.bank(active), weights[active]
 
     def any(self, found: list) -> tuple[Any, np.ndarray]:
-        self.take(found[0])
-        return self.collection.bank(), np.ones(1)
+        self.collection.place(found[0])
+        return self.collection.bank(np.arange(1)), np.ones(1)
 
 
 class _Selection:
-    """The combination at the length that is closest to the target.
-
-    Centered kernels that were taken in are held as vectors, whose inner products are those of the kernels: their upper
-    triangles times sqrt(w_i w_j), and times sqrt(2) off the diagonal.
-    """
+    """The combination as a matrix M with <M, L> = <K_c, L_c>, at the length that is closest to the target."""
 
     def __init__(self, kernels: _Listed | _Family, target: Target, method: str, tol: float, largest: float) -> None:
         self.kernels, self.target, self.tol, self.largest = kernels, target, tol, largest
         self.step = {"corrective": self._correct, "stagewise": self._add, "frank_wolfe": self._move}[method]
         self.T, self.M = target.matrix(), np.zeros((kernels.n, kernels.n))
-        root, twice = np.sqrt(target.weight), np.where(np.eye(kernels.n) > 0, 1.0, np.sqrt(2.0))
-        self.unscale = packed(np.outer(root, root) / twice)
-        self.scale = np.divide(1.0, self.unscale, out=np.zeros_like(self.unscale), where=self.unscale > 0)
-        self.vectors: list[np.ndarray] = []
         self.weights, self.b, self.G = np.zeros(0), np.zeros(0), np.zeros((0, 0))
         self.corner = 0.0
-        self.forgets = method == "corrective" and isinstance(kernels, _Listed)
         self.alignment, self.bound, self.exact = 0.0, 1.0, True
         self.trace: list[Step] = []
         self._started = time.perf_counter()
 
     def run(self, max_iter: int) -> Aligned:
         interrupted, converged = False, False
-        found, largest, self.exact = self.kernels.search(self.kernels.first(self.T, self.target), 0.0)
+        found, largest, self.exact = self.kernels.search(self.kernels.first(self.T, self.target))
         if largest <= 0.0:
             # All are less aligned than the identity, which does not mean that they are not at all.
-            found, largest, self.exact = self.kernels.search(self.T, 0.0)
+            found, largest, self.exact = self.kernels.search(self.T)
         if largest <= 0.0:
             return self._nothing(found)
         for _ in range(max_iter):
             before = self.alignment
             try:
-                moved = self._go_on(found)
+                self._go_on(found)
                 if not np.any(self.weights):
                     return self._nothing(found)
-                found, largest, self.exact = self.kernels.search(self.T - self.M, moved)
+                found, largest, self.exact = self.kernels.search(self.T - self.M)
                 self.bound = upper_bound(self.alignment, largest, self.kernels.limit(self.weights), self.target)
                 self._report()
             except KeyboardInterrupt:
@@ -243,39 +250,17 @@ class _Selection:
                 break
         return replace(self.reached, converged=converged, interrupted=interrupted, trace=self.trace)
 
-    def _go_on(self, found: list) -> float:
-        """Take in kernels, learn weights and forget the kernels without any; return how far the combination moved."""
-        weights = self.weights.copy()
-        self.step([self._take(k) for k in found])
-        self._measure()
-        moved = self._moved(weights)
-        if self.forgets and np.any(self.weights == 0.0):
+    def _go_on(self, found: list) -> None:
+        """Take in kernels, learn weights, and forget the kernels without any."""
+        places = self.kernels.take(found)
+        self.G, self.b = self.kernels.inner()
+        self.weights = np.r_[self.weights, np.zeros(self.b.size - self.weights.size)]
+        self.step(places)
+        if self.kernels.forgets and np.any(self.weights == 0.0) and np.any(self.weights):
             kept = np.flatnonzero(self.weights)
-            self.kernels.keep(kept)  # type: ignore[union-attr]
-            self.vectors = [self.vectors[place] for place in kept]
+            self.kernels.keep(kept)
             self.weights, self.b, self.G = self.weights[kept], self.b[kept], self.G[np.ix_(kept, kept)]
-        return moved
-
-    def _moved(self, before: np.ndarray) -> float:
-        """Return how far the combination is from that with the weights before."""
-        change = self.weights - np.r_[before, np.zeros(self.weights.size - before.size)]
-        return float(np.sqrt(max(change @ self.G @ change, 0.0)))
-
-    def _take(self, kernel: Any) -> int:
-        """Take in a kernel, with its inner products with the target and with those at hand."""
-        place, before = self.kernels.take(kernel), self.b.size
-        if place == before:
-            K = self.kernels.matrix(place)
-            vector = self.scale * packed(centered(K, self.target.weight))
-            if np.linalg.norm(vector) <= 1e-13 * self.target.weight.sum() * np.abs(K.diagonal()).max():
-                vector[:] = 0.0  # a constant kernel, up to rounding
-            self.vectors.append(vector)
-            row = np.array([vector @ self.vectors[-1] for vector in self.vectors])
-            self.G = np.pad(self.G, ((0, 1), (0, 1)))
-            self.G[place], self.G[:, place] = row, row
-            self.b = np.r_[self.b, float(np.vdot(self.T, K))]
-            self.weights = np.r_[self.weights, 0.0]
-        return place
+        self._measure()
 
     def _correct(self, places: list[int]) -> None:
         usable = np.flatnonzero(np.diag(self.G) > 0)
@@ -321,11 +306,7 @@ class _Selection:
         if square > 0.0:
             self.weights = self.weights * (float(self.b @ self.weights) / square)
             self.alignment = aligned(self.weights, self.G, self.b, self.target)
-            total = np.zeros(self.scale.size)
-            for place in np.flatnonzero(self.weights):
-                total += self.weights[place] * self.vectors[place]
-            total *= self.unscale
-            unpack_rows(total[None, :], np.zeros(1, int), np.arange(self.kernels.n), self.kernels.n, self.M[None])
+            self.M = centered(self.kernels.combine(self.weights), self.target.weight)
 
     def _report(self) -> None:
         seconds, n_active = time.perf_counter() - self._started, int(np.count_nonzero(self.weights))

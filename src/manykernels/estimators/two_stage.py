@@ -234,7 +234,7 @@ class TwoStageMKLClassifier(ClassifierMixin, _TwoStage):
         Greedy selection ends when the alignment is within this part of its bound, or a kernel adds less than a
         hundredth of it.
     max_iter : int, default 50
-        Most steps; each takes in a kernel, with "greedy" and a list up to eight.
+        Most steps; each takes in a kernel, with "greedy" and a list up to 32.
     memory_budget : int, str or None, default None
     n_jobs : int, optional
         Of the cross-validation.

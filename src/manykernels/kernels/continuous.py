@@ -14,7 +14,7 @@ import numpy as np
 from scipy.optimize import minimize, minimize_scalar
 from scipy.stats import truncnorm
 
-from manykernels.compute.packed import inner_products, pack_rows, symmetric_vector, triangle_size
+from manykernels.compute.packed import inner_products, packed, symmetric_vector
 from manykernels.compute.pairwise import dense, scaled_gaussian_sums, squared_distances
 from manykernels.compute.threads import n_threads, parallel
 from manykernels.kernels.base import Dirichlet, Gaussian, Kernel, _number, _short
@@ -402,8 +402,7 @@ class _WidthNodes:
         self.widths = chebyshev_widths(
             low, high, count_nodes(1.0, high / low, _INTERPOLATION) if high > 1.0001 * low else 1
         )
-        self.D = np.empty(triangle_size(D.shape[0]))
-        pack_rows(D, self.D)
+        self.D = packed(D)
         self.stack: np.ndarray | None = None
         if used is None and self.D.nbytes * self.widths.size <= _HELD_BYTES:
             self.stack = np.empty((self.widths.size, self.D.size))
