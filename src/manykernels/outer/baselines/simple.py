@@ -85,15 +85,13 @@ class ReducedGradient(WeightSearch):
     share = 0.1
 
     def advance(self, here: Point) -> Point | None:
-        """Return the point after one direction; if J does not fall along it, ask for machines that are more exact."""
-        while self.share > _LEAST_SHARE and not self.is_at_its_end:
-            pivot = int(here.weights.argmax())
-            there = self._descend(here, reduced_direction(here.weights, here.gradient, pivot), pivot)
-            if there.value < here.value:
-                return there
-            self.share *= 0.1
-            here = self.evaluate(here.weights, here.machine)
-        return None
+        """Return the point after one direction; if J does not fall, the same weights with a more exact machine."""
+        pivot = int(here.weights.argmax())
+        there = self._descend(here, reduced_direction(here.weights, here.gradient, pivot), pivot)
+        if there.value < here.value:
+            return there
+        self.share *= 0.1
+        return self.evaluate(here.weights, here.machine) if self.share > _LEAST_SHARE else None
 
     def _descend(self, here: Point, direction: np.ndarray, pivot: int) -> Point:
         """Put weights to 0 while J falls, then search along what is left of the direction."""

@@ -83,17 +83,21 @@ class WeightSearch(ABC):
     def _loop(self, max_iter: int, start: np.ndarray | None) -> None:
         norm = self.problem.norm
         weights = norm.initial_weights(self.problem.bank.n_kernels) if start is None else norm.scaled(start)
-        here: Point | None = self.evaluate(weights, None)
+        # A start may be the solution already: only a machine that is exact enough can tell.
+        here: Point | None = self.evaluate(weights, None, np.inf if start is None else 0.1 * self.tol)
         while here is not None:
             certificate = self.problem.certificate(here.weights, here.machine, here.quad_forms)
             self.recorder.record(here.weights, here.machine, certificate)
             is_over = certificate.within(self.tol) or len(self.recorder.trace) >= max_iter
             here = None if is_over or self.is_at_its_end else self.advance(here)
 
-    def evaluate(self, weights: np.ndarray, begin: Machine | None) -> Point:
-        """Solve with these weights: one combining pass, an inner solve, one pass of quadratic forms."""
+    def evaluate(self, weights: np.ndarray, begin: Machine | None, most: float = np.inf) -> Point:
+        """Solve with these weights: one combining pass, an inner solve, one pass of quadratic forms.
+
+        The machine is as exact as the gap so far asks for, or a gap of ``most`` if that is less.
+        """
         problem = self.problem
-        expected = self.share * max(self.tol, 0.2 * min(self.recorder.gap, _FIRST_GAP))
+        expected = min(most, self.share * max(self.tol, 0.2 * min(self.recorder.gap, _FIRST_GAP)))
         machine = self.recorder.solve(problem.bank.combine(weights, out=self.K), begin, expected)
         return Point(
             weights, machine, problem.quad_forms(machine), problem.objective(machine), problem.inner_gap(machine)
