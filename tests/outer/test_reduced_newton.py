@@ -12,7 +12,7 @@ from manykernels.outer.automatic import automatic
 from manykernels.outer.multilevel import multilevel_newton
 from manykernels.outer.newton import newton
 from manykernels.outer.quadratic_model import best_weights
-from manykernels.outer.reduced_newton import _Curvature, reduced_newton
+from manykernels.outer.reduced_newton import Curvature, reduced_newton
 from manykernels.problem import Problem
 from tests.outer.test_newton import LOSSES, naive_gap, problem_of, sonar_like
 from tests.reference.oracle import random_problem, solve_dual
@@ -79,7 +79,7 @@ def test_the_hessian_is_that_of_the_objective(loss):
     K = problem.bank.combine(weights)
     machine = problem.solve(K, tol=1e-12)
     products = problem.bank.matvecs(machine.beta[0], on_support=True)
-    found = _Curvature(problem, K, machine, products, 0, mu=0.0).hessian
+    found = Curvature(problem, K, machine, products, 0, mu=0.0).hessian
     step = 3e-4
     for k in range(4):
         for j in range(4):

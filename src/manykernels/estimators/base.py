@@ -38,7 +38,12 @@ from manykernels.kernels.texts import run_lengths
 from manykernels.losses import Loss, SmoothLoss
 from manykernels.norms import LpNorm, MixedNorm
 from manykernels.outer.automatic import automatic, may_take_newton, selects_few
+from manykernels.outer.baselines.hessian import hessian
+from manykernels.outer.baselines.level import level
 from manykernels.outer.baselines.pgd import pgd
+from manykernels.outer.baselines.silp import silp
+from manykernels.outer.baselines.simple import simple
+from manykernels.outer.baselines.smo import smo, working_bytes
 from manykernels.outer.family import FamilyProblem, FamilyResult
 from manykernels.outer.greedy import greedy
 from manykernels.outer.group_lasso import group_lasso
@@ -66,9 +71,14 @@ SOLVERS: dict[str, Callable[..., Result]] = {
     "spg": spg,
     "pgd": pgd,
     "mirror": mirror,
+    "simple": simple,
+    "silp": silp,
+    "level": level,
+    "hessian": hessian,
+    "smo": smo,
 }
 FAMILY_SOLVERS = ("auto", "greedy", "ckl", "stochastic_mirror")
-_ROW_SOLVERS = ("auto", "group_lasso", "spg", "pgd", "mirror")
+_ROW_SOLVERS = ("auto", "group_lasso", "spg", "pgd", "mirror", "simple", "silp", "level")
 # Matrices of all samples that learning from a family of kernels holds, beside the kernels it selects.
 _FAMILY_MATRICES = 8
 # The rest is for the matrix of a working set and for rows on their way into the cache.
@@ -268,12 +278,15 @@ class BaseMKL(KernelEstimator):
         budget = budget_bytes(self.memory_budget)
         usable = int((1 - _HEADROOM) * budget)
         # SMO copies at most half of the samples; a factorization holds copies of the matrix, newton one a task.
-        matrices = 3.0 if isinstance(loss, SmoothLoss) or self._works_on_few() else 1.3
+        factorizes = isinstance(loss, SmoothLoss) or self._works_on_few() or self.solver == "hessian"
+        matrices = 3.0 if factorizes else 1.3
         if self.solver == "newton" or (self.solver == "auto" and may_take_newton(self._norm(), n)):
             matrices = 2.0 + n_tasks
         if self.combination != "sum":
             matrices += 1.0  # for the derivative
         need = int(matrices * 8 * n * n)
+        if self.solver == "smo":
+            need += working_bytes(n_tasks, len(self._bank(table)), n)
         if need <= usable:
             return "auto", max(1, usable - need)
         if self._can_do_with_rows(table, loss):

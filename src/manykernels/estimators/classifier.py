@@ -58,12 +58,14 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     combination : {"sum", "product"} or ParametricKernel, default "sum"
         "product" raises Gaussian kernels to their weights and multiplies them: one width for each feature (default
         kernels) or group of columns. It has no duality gap: ``gap_`` is NaN. Or a kernel with parameters of your own.
-    solver : {"auto", "newton", "reduced_newton", "group_lasso", "spg", "pgd", "mirror"}, default "auto"
+    solver : {"auto", "newton", "reduced_newton", "group_lasso", "spg", "pgd", "mirror", ...}, default "auto"
         With a family of kernels "greedy" or "ckl" for norm=1, or "stochastic_mirror" for norm=2.
         "newton" is second order in weights and samples, "reduced_newton" in the weights alone (for many samples),
         "group_lasso" the closed-form alternation, "spg" the spectral projected gradient for any penalty and combination
         ("pgd" is its baseline), "mirror" the mirror descent for kernels in groups; "auto" takes the one that is fastest
-        for the norm and the sizes.
+        for the norm and the sizes. To compare with: "simple" (SimpleMKL), "level" (the level method) and "hessian"
+        (HessianMKL) for norm=1, "silp" (semi-infinite linear program) for any p, "smo" (SMO-MKL) for p > 1 and the
+        hinge loss.
     normalize : {"mean_diag", "trace", "cosine", None}, default "mean_diag"
         How kernels are made comparable; learned on the training data.
     center : bool, default False

@@ -240,7 +240,7 @@ class _Run:
         """Make one step that lowers the objective; None if there is no such step left."""
         n_tasks = self.problem.y.shape[0]
         mu = here.gap * here.value / self.problem.y.size
-        tasks = [_Curvature(self.own, self.K, here.machine, here.products[t], t, mu) for t in range(n_tasks)]
+        tasks = [Curvature(self.own, self.K, here.machine, here.products[t], t, mu) for t in range(n_tasks)]
         hessian = np.sum([task.hessian for task in tasks], axis=0)
         gradient = -0.5 * here.quad_forms
         unit = float(here.quad_forms.max())
@@ -263,7 +263,7 @@ class _Run:
             self.damping = max(10 * self.damping, 1e-2)
 
 
-class _Curvature:
+class Curvature:
     """The second derivative of one task's value in the weights, and the response of its beta."""
 
     def __init__(

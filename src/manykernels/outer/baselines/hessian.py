@@ -1,0 +1,102 @@
+"""HessianMKL (Chapelle and Rakotomamonjy, 2008): Newton steps in all weights, and a line search.
+
+With F the samples inside their bounds the Hessian of J, the value of the machine as a function of the weights, is
+
+    H = G_F (K_FF + diag(conj''))^-1 G_F',      G = the rows K_k beta,      with the intercept eliminated
+
+as in :mod:`manykernels.outer.reduced_newton`, but for all kernels. A step goes to the minimum of the quadratic model on
+the simplex, and is halved until J falls by enough. Where few samples are free J is nearly piecewise linear: H says
+little then, and steps are short.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import LinAlgError
+
+from manykernels.core.results import Result
+from manykernels.outer.baselines.weight_search import NEEDS, Point, WeightSearch, require
+from manykernels.outer.quadratic_model import best_weights
+from manykernels.outer.reduced_newton import Curvature
+from manykernels.problem import Problem
+
+_ARMIJO, _MOST_HALVINGS = 0.1, 30
+_LEAST_SHARE = 1e-6
+_RIDGE = 1e-8  # of the largest curvature: of two kernels that are the same, both get a share
+
+
+def hessian(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: np.ndarray | None = None) -> Result:
+    """Run the method.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its norm is LpNorm(1).
+    tol : float
+        Relative duality gap to reach.
+    max_iter : int
+        Most steps; each takes one machine or a few, one factorization and products with all kernels.
+    start : ndarray of shape (n_kernels,), optional
+        Weights to start from. Default: equal weights.
+
+    Returns
+    -------
+    Result
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.kernels import Gaussian, KernelBank
+    >>> from manykernels.losses import Hinge
+    >>> from manykernels.norms import LpNorm
+    >>> from manykernels.outer.baselines.hessian import hessian
+    >>> from manykernels.problem import Problem
+    >>> X = np.linspace(-3, 3, 30)[:, None]
+    >>> bank = KernelBank([Gaussian(w) for w in (0.1, 1.0, 10.0)]).bind(X)
+    >>> problem = Problem(bank, Hinge(), LpNorm(1), np.sign(np.sin(3 * X.T)), np.ones((1, 30)))
+    >>> hessian(problem).converged
+    True
+    """
+    require(problem, "hessian", needs=NEEDS | {"matvecs"})
+    return _NewtonSteps(problem, tol).run(max_iter, start)
+
+
+class _NewtonSteps(WeightSearch):
+    share = 0.1
+
+    def advance(self, here: Point) -> Point | None:
+        """Return the point after one step; if J does not fall along it, the same weights with a more exact machine."""
+        there = self._step(here)
+        if there is None and self.share > _LEAST_SHARE:
+            self.share *= 0.1
+            return self.evaluate(here.weights, here.machine)
+        return there
+
+    def _step(self, here: Point) -> Point | None:
+        """Return the first of the points halfway to the model's minimum that lowers J by enough."""
+        try:
+            step = self._minimum(here) - here.weights
+        except LinAlgError:
+            return None
+        for _ in range(_MOST_HALVINGS):
+            promised = -float(here.gradient @ step)
+            if not promised > _ARMIJO * here.error:
+                return None
+            there = self.evaluate(np.maximum(here.weights + step, 0.0), here.machine)
+            if there.value < here.value - _ARMIJO * promised:
+                return there
+            step = 0.5 * step
+        return None
+
+    def _minimum(self, here: Point) -> np.ndarray:
+        """Return the weights at the minimum of the quadratic model; K is combined with those of the point."""
+        K = self.problem.bank.combine(here.weights, out=self.K)
+        H = np.zeros((here.weights.size, here.weights.size))
+        for t, beta in enumerate(here.machine.beta):
+            products = self.problem.bank.matvecs(beta, on_support=True)
+            H += Curvature(self.problem, K, here.machine, products, t, mu=0.0).hessian
+        H[np.diag_indices_from(H)] += _RIDGE * H.diagonal().max()
+        # On the simplex a constant gradient changes nothing, and this one keeps the model's minimum there.
+        lifted = here.gradient - 2.0 * H.diagonal().max()
+        aim = best_weights(lifted, H, here.weights, p=1)
+        return aim / aim.sum()

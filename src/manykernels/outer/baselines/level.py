@@ -1,0 +1,106 @@
+"""The extended level method (Xu, Jin, King and Lyu, 2008): cutting planes, with steps that are held back.
+
+The lowest point under the planes jumps about. Here it only gives a lower bound of the optimum; the next weights are
+those nearest to the last ones at which no plane is above a level between the bounds,
+
+    minimize over d >= 0, sum d = 1    |d - d_last|^2     with  c_i - s_i'd <= lower + 0.9 (upper - lower)  for all i
+
+which is a quadratic program, solved by Clarabel.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from manykernels.core.results import Result
+from manykernels.outer.baselines.cutting_planes import CuttingPlanes
+from manykernels.outer.baselines.weight_search import Point, WeightSearch, require
+from manykernels.problem import Problem
+
+_LEVEL = 0.9  # where the level lies between the lower bound and the upper: what the paper takes
+_EXACT = 1e-10
+_NEGLIGIBLE = 1e-8  # an interior point leaves as much of a weight that is 0
+
+
+def level(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: np.ndarray | None = None) -> Result:
+    """Run the method; it needs Clarabel, ``pip install manykernels[baselines]``.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its norm is LpNorm(1).
+    tol : float
+        Relative duality gap to reach.
+    max_iter : int
+        Most planes; each takes one machine, one linear program and one quadratic program.
+    start : ndarray of shape (n_kernels,), optional
+        Weights to start from. Default: equal weights.
+
+    Returns
+    -------
+    Result
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.kernels import Gaussian, KernelBank
+    >>> from manykernels.losses import Hinge
+    >>> from manykernels.norms import LpNorm
+    >>> from manykernels.outer.baselines.level import level
+    >>> from manykernels.problem import Problem
+    >>> X = np.linspace(-3, 3, 30)[:, None]
+    >>> bank = KernelBank([Gaussian(w) for w in (0.1, 1.0, 10.0)]).bind(X)
+    >>> problem = Problem(bank, Hinge(), LpNorm(1), np.sign(np.sin(3 * X.T)), np.ones((1, 30)))
+    >>> level(problem).converged
+    True
+    """
+    require(problem, "level")
+    return _LevelMethod(problem, tol, _clarabel()).run(max_iter, start)
+
+
+def _clarabel() -> Any:
+    try:
+        import clarabel  # noqa: PLC0415
+    except ImportError as error:
+        raise ImportError("solver='level' needs Clarabel: pip install manykernels[baselines].") from error
+    return clarabel
+
+
+class _LevelMethod(WeightSearch):
+    def __init__(self, problem: Problem, tol: float, clarabel: Any) -> None:
+        super().__init__(problem, tol)
+        self.clarabel = clarabel
+        self.planes = CuttingPlanes(problem, 1.0)
+
+    def advance(self, here: Point) -> Point | None:
+        """Return the machine at the point of the level set that is nearest."""
+        planes = self.planes
+        if planes.are_at_their_end:
+            return None
+        planes.add(here)
+        lowest = planes.lowest()
+        level = planes.lower + _LEVEL * (planes.upper - planes.lower)
+        nearest = self._projected(here.weights, level / planes.unit)
+        # Rounding may leave no point below the level where the bounds have met.
+        weights = lowest if nearest is None else nearest
+        return self.evaluate(weights, here.machine, planes.needed)
+
+    def _projected(self, weights: np.ndarray, level: float) -> np.ndarray | None:
+        """Return the nearest weights with all planes at most as high as the level; None if none are found."""
+        S, c = self.planes.planes()
+        m, clarabel = weights.size, self.clarabel
+        settings = clarabel.DefaultSettings()
+        settings.verbose = False
+        settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = _EXACT
+        A = sp.csc_matrix(np.vstack([np.ones((1, m)), -np.eye(m), -S]))
+        b = np.concatenate([[1.0], np.zeros(m), level - c])
+        cones = [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(m + c.size)]
+        found = clarabel.DefaultSolver(sp.identity(m, format="csc"), -weights, A, b, cones, settings).solve()
+        x, multipliers = np.array(found.x), np.array(found.z)[1 : m + 1]
+        if found.status not in (clarabel.SolverStatus.Solved, clarabel.SolverStatus.AlmostSolved) or not x.max() > 0:
+            return None
+        x[np.maximum(np.minimum(multipliers, 0.5 * x.max()), _NEGLIGIBLE * x.max()) > x] = 0.0
+        return x / x.sum()

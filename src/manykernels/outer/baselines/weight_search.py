@@ -1,0 +1,104 @@
+"""What the baselines share that search for weights: the value of the machine as a function of them, and the loop.
+
+    J(d) = the optimal value of the machine with K = sum_k d_k K_k,     dJ/dd_k = -q_k / 2
+
+J is convex. A method says only how it gets from the machines so far to the next weights.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from manykernels.compute.threads import blas_threads_for
+from manykernels.core.results import Machine, Result
+from manykernels.norms import LpNorm
+from manykernels.outer.recorder import Recorder
+from manykernels.problem import Problem
+
+NEEDS = frozenset({"combine", "quad_forms"})
+_FIRST_GAP = 0.1
+_PATIENCE = 5
+
+
+def require(problem: Problem, solver: str, *, largest_p: float = 1.0, needs: frozenset[str] = NEEDS) -> None:
+    """Raise before any work if kernels or norm are not what the solver needs."""
+    problem.require(needs, solver)
+    norm = problem.norm
+    if not isinstance(norm, LpNorm) or norm.p > largest_p:
+        wanted = "LpNorm(1)" if largest_p == 1 else "LpNorm(p)"
+        raise TypeError(f"solver={solver!r} needs {wanted}, got {norm!r}.")
+
+
+@dataclass(frozen=True)
+class Point:
+    """Weights with their machine, its quadratic forms, J (from above), and by how much that may be too high."""
+
+    weights: np.ndarray
+    machine: Machine
+    quad_forms: np.ndarray
+    value: float
+    error: float
+
+    @property
+    def gradient(self) -> np.ndarray:
+        """The gradient of J."""
+        return -0.5 * self.quad_forms
+
+
+class WeightSearch(ABC):
+    """One run; a method defines :meth:`advance`.
+
+    Attributes
+    ----------
+    share : float
+        The error of J that is allowed, as a part of the gap; a method that compares values asks for little.
+    """
+
+    share = 1.0
+
+    def __init__(self, problem: Problem, tol: float) -> None:
+        self.problem, self.tol = problem, tol
+        self.recorder = Recorder(problem, tol)
+        self.K = problem.workspace()
+
+    @abstractmethod
+    def advance(self, here: Point) -> Point | None:
+        """Return the next point; None if there is none."""
+
+    @property
+    def is_at_its_end(self) -> bool:
+        """Whether the inner solver is at the end of its digits; the gap may rest for long with such methods."""
+        return self.recorder.n_stalled > _PATIENCE
+
+    def run(self, max_iter: int, start: np.ndarray | None) -> Result:
+        """Go on until the gap is reached or nothing is left to do."""
+        with blas_threads_for(self.problem.bank.n_samples):
+            with self.recorder.interruptible():
+                self._loop(max_iter, start)
+            return self.recorder.result(self.K)
+
+    def _loop(self, max_iter: int, start: np.ndarray | None) -> None:
+        norm = self.problem.norm
+        weights = norm.initial_weights(self.problem.bank.n_kernels) if start is None else norm.scaled(start)
+        # A start may be the solution already: only a machine that is exact enough can tell.
+        here: Point | None = self.evaluate(weights, None, np.inf if start is None else 0.1 * self.tol)
+        while here is not None:
+            certificate = self.problem.certificate(here.weights, here.machine, here.quad_forms)
+            self.recorder.record(here.weights, here.machine, certificate)
+            is_over = certificate.within(self.tol) or len(self.recorder.trace) >= max_iter
+            here = None if is_over or self.is_at_its_end else self.advance(here)
+
+    def evaluate(self, weights: np.ndarray, begin: Machine | None, most: float = np.inf) -> Point:
+        """Solve with these weights: one combining pass, an inner solve, one pass of quadratic forms.
+
+        The machine is as exact as the gap so far asks for, or a gap of ``most`` if that is less.
+        """
+        problem = self.problem
+        expected = min(most, self.share * max(self.tol, 0.2 * min(self.recorder.gap, _FIRST_GAP)))
+        machine = self.recorder.solve(problem.bank.combine(weights, out=self.K), begin, expected)
+        return Point(
+            weights, machine, problem.quad_forms(machine), problem.objective(machine), problem.inner_gap(machine)
+        )

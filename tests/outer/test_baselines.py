@@ -1,0 +1,408 @@
+"""Well-known methods as baselines: the same optimum as ours, hostile settings, what they refuse."""
+
+import builtins
+
+import numpy as np
+import pytest
+
+import manykernels.outer.baselines.smo as pairs
+from manykernels import MKLClassifier, MKLRegressor
+from manykernels.core.progress import listen
+from manykernels.kernels import Gaussian, KernelBank
+from manykernels.losses import EpsilonInsensitive, Hinge, Logistic, Squared, SquaredHinge
+from manykernels.norms import LpNorm, LpPenalty, MixedNorm
+from manykernels.norms.lp import power_norm
+from manykernels.outer.baselines.cutting_planes import CuttingPlanes, _conjugate_weights, _derivatives
+from manykernels.outer.baselines.hessian import hessian
+from manykernels.outer.baselines.level import level
+from manykernels.outer.baselines.silp import silp
+from manykernels.outer.baselines.simple import reduced_direction, simple
+from manykernels.outer.baselines.smo import PairSteps, smo
+from manykernels.outer.baselines.weight_search import WeightSearch
+from manykernels.outer.group_lasso import group_lasso
+from manykernels.outer.newton import newton
+from manykernels.problem import Problem
+from tests.reference.oracle import certificate, random_problem, solve_dual
+
+LOSSES = [
+    (Hinge(), "classification"),
+    (SquaredHinge(), "classification"),
+    (Logistic(), "classification"),
+    (Squared(), "regression"),
+    (EpsilonInsensitive(0.1), "regression"),
+]
+IN_WEIGHTS = [simple, silp, level, hessian]
+PAIRS = [(solver, 1.0) for solver in IN_WEIGHTS] + [(silp, 1.05), (silp, 2.0), (smo, 1.05), (smo, 2.0)]
+NAMES = [f"{solver.__name__}-{p:g}" for solver, p in PAIRS]
+
+
+def problem_of(grams, y, loss, norm, C=1.0, fit_intercept=True):
+    y = np.atleast_2d(y)
+    norm = LpNorm(norm) if isinstance(norm, (int, float)) else norm
+    bank = KernelBank.from_arrays(grams).bind(np.arange(y.shape[1])[:, None], normalize=None, precision="double")
+    return Problem(bank, loss, norm, y, np.full(y.shape, float(C)), fit_intercept)
+
+
+def assert_certified(problem, grams, result, tol):
+    """The gap by the oracle, from weights, coefficients and intercepts alone; the weights are feasible."""
+    primal, _, gap = certificate(
+        grams,
+        problem.y,
+        problem.C,
+        problem.loss.name,
+        problem.norm.p,
+        result.weights,
+        result.machine.beta,
+        result.machine.intercept,
+        problem.fit_intercept,
+    )
+    assert result.converged
+    assert result.weights.min() >= 0
+    assert power_norm(result.weights, problem.norm.p) == pytest.approx(1.0, abs=1e-9)
+    assert -1e-9 <= gap <= 1.01 * tol
+    assert result.certificate.primal == pytest.approx(primal, rel=1e-7)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize(("loss", "task"), LOSSES, ids=[loss.name for loss, _ in LOSSES])
+@pytest.mark.parametrize(("solver", "p"), PAIRS, ids=NAMES)
+def test_reaches_the_optimum(solver, p, loss, task, fit_intercept):
+    if solver is smo and not isinstance(loss, Hinge):
+        pytest.skip("hinge loss only")
+    grams, y = random_problem(30, 6, seed=1, task=task)
+    problem = problem_of(grams, y, loss, p, fit_intercept=fit_intercept)
+    result = solver(problem, tol=1e-5)
+    assert_certified(problem, grams, result, 1e-5)
+    assert result.certificate.primal == pytest.approx(newton(problem, tol=1e-7).certificate.primal, rel=1.2e-5)
+    assert result.n_iter == len(result.trace)
+
+
+@pytest.mark.parametrize(("solver", "p"), PAIRS, ids=NAMES)
+def test_the_optimum_is_that_of_the_oracle(solver, p):
+    grams, y = random_problem(30, 6, seed=1)
+    optimum, _ = solve_dual(grams, y, 1.0, "hinge", p)
+    assert solver(problem_of(grams, y, Hinge(), p), tol=1e-6).certificate.primal == pytest.approx(optimum, rel=2e-6)
+
+
+@pytest.mark.parametrize("solver", [silp, smo])
+@pytest.mark.parametrize("p", [1.001, 4 / 3, 8.0, 1000.0, np.inf])
+def test_any_p(solver, p):
+    grams, y = random_problem(30, 6, seed=3)
+    problem = problem_of(grams, y, Hinge(), float(p))
+    result = solver(problem, tol=1e-4)
+    assert_certified(problem, grams, result, 1e-4)
+    assert result.certificate.primal == pytest.approx(group_lasso(problem, tol=1e-4).certificate.primal, rel=2e-4)
+
+
+@pytest.mark.filterwarnings("ignore:Kernels")
+@pytest.mark.parametrize("C", [1e-4, 1e4])
+@pytest.mark.parametrize(("loss", "task"), [LOSSES[0], LOSSES[3], LOSSES[4]], ids=["hinge", "squared", "epsilon"])
+@pytest.mark.parametrize(("solver", "p"), PAIRS, ids=NAMES)
+def test_hostile_settings(solver, p, loss, task, C):
+    """Duplicate kernels, a constant one, tiny and huge C."""
+    if solver is smo and not isinstance(loss, Hinge):
+        pytest.skip("hinge loss only")
+    grams, y = random_problem(40, 6, seed=4, task=task)
+    grams = [*grams, grams[0].copy(), np.ones((40, 40)), grams[2].copy()]
+    problem = problem_of(grams, y, loss, p, C)
+    result = solver(problem, tol=1e-3)
+    assert_certified(problem, grams, result, 1e-3)
+    # Up to rounding of values of the size of C.
+    assert result.certificate.primal == pytest.approx(newton(problem, tol=1e-6).certificate.primal, rel=1.1e-3)
+
+
+@pytest.mark.parametrize(("solver", "p"), PAIRS, ids=NAMES)
+def test_one_kernel(solver, p):
+    grams, y = random_problem(30, 1, seed=5)
+    result = solver(problem_of(grams, y, Hinge(), p), tol=1e-6)
+    assert result.converged
+    np.testing.assert_allclose(result.weights, [1.0], rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:1 of 5 kernels")
+@pytest.mark.parametrize(("solver", "p"), PAIRS, ids=NAMES)
+def test_a_kernel_that_is_zero(solver, p):
+    grams, y = random_problem(30, 4, seed=5)
+    grams = [np.zeros((30, 30)), *grams]
+    problem = problem_of(grams, y, Hinge(), p)
+    assert_certified(problem, grams, solver(problem, tol=1e-4), 1e-4)
+
+
+@pytest.mark.parametrize(("solver", "p"), PAIRS, ids=NAMES)
+def test_several_tasks_share_their_weights(solver, p):
+    grams, Y = random_problem(36, 5, seed=2, n_tasks=3)
+    problem = problem_of(grams, Y, Hinge(), p)
+    result = solver(problem, tol=1e-5)
+    assert_certified(problem, grams, result, 1e-5)
+    assert result.certificate.primal == pytest.approx(newton(problem, tol=1e-7).certificate.primal, rel=1.2e-5)
+
+
+@pytest.mark.parametrize("C", [1.0, 100.0])
+@pytest.mark.parametrize("solver", IN_WEIGHTS)
+def test_kinks(solver, C):
+    """With kernels of rank one the machine's beta is not unique, and its value not differentiable in the weights."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 8))
+    grams = [np.outer(x, x) for x in X.T]
+    problem = problem_of(grams, np.sign(X[:, 0] + 0.5 * X[:, 1] + 0.3 * rng.normal(size=40)), Hinge(), 1.0, C)
+    assert_certified(problem, grams, solver(problem, tol=1e-3), 1e-3)
+
+
+@pytest.mark.parametrize("solver", IN_WEIGHTS)
+def test_weights_vanish_exactly(solver):
+    grams, y = random_problem(40, 12, seed=6)
+    problem = problem_of(grams, y, Hinge(), 1.0)
+    active = newton(problem, tol=1e-8).weights > 1e-6
+    weights = solver(problem, tol=1e-5).weights
+    assert np.count_nonzero(weights) < 12
+    assert np.all(weights[~active] < 1e-2)
+
+
+@pytest.mark.parametrize(("solver", "p"), PAIRS, ids=NAMES)
+def test_max_iter_returns_the_best_iterate(solver, p):
+    grams, y = random_problem(40, 8, seed=7)
+    problem = problem_of(grams, y, Hinge(), p, C=100.0)
+    for max_iter in (1, 2):
+        result = solver(problem, tol=1e-9, max_iter=max_iter)
+        assert result.n_iter == len(result.trace) == max_iter
+        assert not result.converged
+        assert result.certificate.gap == min(step.gap for step in result.trace)
+
+
+@pytest.mark.parametrize(("solver", "p"), PAIRS, ids=NAMES)
+def test_a_gap_out_of_reach_ends_the_run(solver, p):
+    grams, y = random_problem(30, 4, seed=7)
+    result = solver(problem_of(grams, y, Hinge(), p), tol=1e-17, max_iter=700)
+    assert result.n_iter < 700
+    assert result.certificate.gap < 1e-5
+
+
+@pytest.mark.parametrize(("solver", "p"), PAIRS, ids=NAMES)
+def test_a_start_at_the_optimum_is_enough(solver, p):
+    grams, y = random_problem(40, 6, seed=8)
+    problem = problem_of(grams, y, Hinge(), p)
+    best = newton(problem, tol=1e-9)
+    result = solver(problem, tol=1e-3, start=7.0 * best.weights)  # the length does not count
+    assert result.converged
+    assert result.n_iter <= 2
+    assert result.n_inner_solves > 0
+
+
+@pytest.mark.parametrize("solver", IN_WEIGHTS)
+def test_every_machine_is_counted(solver, monkeypatch):
+    grams, y = random_problem(30, 6, seed=1)
+    problem, calls, own = problem_of(grams, y, Hinge(), 1.0), [], Problem.solve
+
+    def counted(self, *args, **kwargs):
+        calls.append(1)
+        return own(self, *args, **kwargs)
+
+    monkeypatch.setattr(Problem, "solve", counted)
+    result = solver(problem, tol=1e-4)
+    assert result.n_inner_solves == len(calls) >= result.n_iter
+
+
+def test_pairs_solve_no_machine():
+    grams, y = random_problem(30, 6, seed=1)
+    assert smo(problem_of(grams, y, Hinge(), 2.0)).n_inner_solves == 0
+
+
+@pytest.mark.parametrize(("solver", "p"), PAIRS, ids=NAMES)
+def test_ctrl_c_leaves_the_best_so_far(solver, p):
+    grams, y = random_problem(30, 6, seed=13)
+    heard = []
+
+    def callback(step):
+        heard.append(step)
+        if len(heard) == 2:
+            raise KeyboardInterrupt
+
+    with listen(callback):
+        result = solver(problem_of(grams, y, Hinge(), p, C=100.0), tol=1e-9)
+    assert result.interrupted
+    assert not result.converged
+    assert result.n_iter == len(heard) == 2
+
+
+def test_what_does_not_fit_is_refused(monkeypatch):
+    grams, y = random_problem(20, 4, seed=12)
+    monkeypatch.setattr(Problem, "solve", None)  # before any work
+    for norm in (LpNorm(2), LpPenalty(1), MixedNorm(1, list("aabb"))):
+        for solver in (simple, level, hessian):
+            with pytest.raises(TypeError, match=rf"solver='{solver.__name__}' needs LpNorm\(1\), got "):
+                solver(problem_of(grams, y, Hinge(), norm))
+    for norm in (LpPenalty(1), MixedNorm(1, list("aabb"))):
+        with pytest.raises(TypeError, match=r"solver='silp' needs LpNorm\(p\), got "):
+            silp(problem_of(grams, y, Hinge(), norm))
+    for norm in (LpNorm(1), LpPenalty(2)):
+        with pytest.raises(TypeError, match=r"solver='smo' needs LpNorm\(p\) with p > 1, got "):
+            smo(problem_of(grams, y, Hinge(), norm))
+    for loss in (Logistic(), Squared(), EpsilonInsensitive(0.1)):
+        with pytest.raises(TypeError, match=r"solver='smo' needs the hinge loss, got "):
+            smo(problem_of(grams, y, loss, LpNorm(2)))
+
+
+def test_level_says_what_to_install(monkeypatch):
+    grams, y = random_problem(20, 4, seed=12)
+    own = builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name == "clarabel":
+            raise ImportError(name)
+        return own(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ImportError, match=r"pip install manykernels\[baselines\]"):
+        level(problem_of(grams, y, Hinge(), 1.0))
+
+
+# -- the parts ---------------------------------------------------------------------------------------------------
+
+
+def test_the_reduced_direction_descends_and_keeps_the_sum():
+    rng = np.random.default_rng(0)
+    weights = np.array([0.4, 0.3, 0.3, 0.0, 0.0])
+    gradient = -rng.random(5)
+    direction = reduced_direction(weights, gradient, 0)
+    assert direction.sum() == pytest.approx(0.0, abs=1e-15)
+    assert gradient @ direction < 0
+    assert np.all(direction[weights == 0] >= 0)
+
+
+class _Evaluation(WeightSearch):
+    def advance(self, here):
+        return None
+
+
+@pytest.mark.parametrize(("loss", "task"), LOSSES, ids=[loss.name for loss, _ in LOSSES])
+@pytest.mark.parametrize("p", [1.0, 1.05, 3.0])
+def test_planes_lie_below_and_bound_the_optimum(loss, task, p):
+    grams, y = random_problem(30, 6, seed=1, task=task)
+    problem = problem_of(grams, y, loss, p, C=100.0)
+    search, planes, rng = _Evaluation(problem, 1e-8), CuttingPlanes(problem, p), np.random.default_rng(0)
+    points = [search.evaluate(problem.norm.scaled(rng.random(6) ** 4), None) for _ in range(8)]
+    for point in points:
+        planes.add(point)
+    planes.upper *= 1e-3  # so that all planes are made less steep
+    S, c = planes.planes()
+    values = np.array([point.value for point in points]) / planes.unit
+    heights = c[:, None] - S @ np.array([point.weights for point in points]).T
+    assert np.all(heights <= values * (1 + 1e-6))
+    assert np.all(heights.diagonal() >= 99.0)
+    planes.upper *= 1e3
+    weights = planes.lowest()
+    S, c = planes.planes()
+    assert planes.lower <= newton(problem, tol=1e-8).certificate.primal * (1 + 1e-7)
+    lowest = max(0.0, planes.unit * (c - S @ weights).max())
+    assert lowest == pytest.approx(planes.lower, rel=1e-6, abs=1e-7 * planes.unit)
+
+
+@pytest.mark.parametrize("power", [1.2, 2.0, 21.0])
+def test_derivatives_of_the_bound_of_the_planes(power):
+    rng = np.random.default_rng(1)
+    S, c, x, step = rng.random((4, 6)), rng.random(4), rng.random(4), 1e-6
+
+    def value(x):
+        return power_norm(x @ S, power) - c @ x
+
+    gradient, second = _derivatives(x, S, c, power)
+    steps = step * np.eye(4)
+    np.testing.assert_allclose(gradient, [(value(x + e) - value(x - e)) / (2 * step) for e in steps], rtol=1e-6)
+    by_differences = [(_derivatives(x + e, S, c, power)[0] - _derivatives(x - e, S, c, power)[0]) for e in steps]
+    np.testing.assert_allclose(second, np.array(by_differences) / (2 * step), rtol=1e-5, atol=1e-6)
+    assert power_norm(_conjugate_weights(x @ S, power), power / (power - 1)) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("p", [1.05, 1.5, 2.0, 6.0])
+def test_gradient_of_the_dual(p):
+    grams, Y = random_problem(20, 5, seed=3, n_tasks=2)
+    run, rng = PairSteps(problem_of(grams, Y, Hinge(), p), p, 1e-3), np.random.default_rng(0)
+    beta, direction = rng.normal(size=Y.shape), rng.normal(size=20)
+
+    def value(beta):
+        forms = np.array([np.einsum("ti,ij,tj->", beta, K, beta) for K in grams])
+        return 0.5 * power_norm(forms, p / (p - 1)) - np.sum(Y * beta)
+
+    run.set_beta(beta)
+    for t in range(2):
+        change = np.zeros_like(beta)
+        change[t] = 1e-6 * direction
+        slope = (value(beta + change) - value(beta - change)) / 2e-6
+        assert run.gradient(t) @ direction == pytest.approx(slope, rel=1e-6)
+
+
+@pytest.mark.parametrize("exponent", [0.0, 0.2, 1.0, 20.0])
+def test_derivatives_along_a_pair(exponent):
+    rng = np.random.default_rng(2)
+    vectors = rng.normal(size=(2, 5, 3))
+    forms, square = (vectors**2).sum(axis=2)
+    linear = (vectors[0] * vectors[1]).sum(axis=1)
+    q, d, x, step = np.empty(5), np.empty(5), 0.3, 1e-6
+
+    def at(x):
+        return pairs.line_derivatives(x, forms, linear, square, exponent, 0.7, q, d)
+
+    def value(x):
+        return 0.5 * power_norm(forms + 2 * x * linear + x**2 * square, 1.0 + exponent) - 0.7 * x
+
+    assert at(x)[0] == pytest.approx((value(x + step) - value(x - step)) / (2 * step), rel=1e-6)
+    assert at(x)[1] == pytest.approx((at(x + step)[0] - at(x - step)[0]) / (2 * step), rel=1e-5)
+
+
+def test_rows_are_held_and_dropped(monkeypatch):
+    grams, y = random_problem(90, 3, seed=3)
+    problem = problem_of(grams, y, Hinge(), 2.0, C=10.0)
+    expected = smo(problem, tol=1e-6)
+    monkeypatch.setattr(pairs, "_CACHE_BYTES", 8 * 3 * 90 * 5)
+    run = pairs._Rows(problem)
+    for chosen in (np.arange(30), np.arange(20, 50), np.array([0, 89])):
+        for i, row in zip(chosen, run.of(chosen), strict=True):
+            np.testing.assert_allclose(row, [K[i] for K in grams])
+        assert len(run.held) <= 37
+    assert smo(problem, tol=1e-6).certificate.primal == pytest.approx(expected.certificate.primal, rel=1e-12)
+
+
+# -- through the estimators --------------------------------------------------------------------------------------
+
+
+def two_moons():
+    X = np.random.default_rng(0).normal(size=(80, 3))
+    return X, (X[:, 0] * X[:, 1] > 0).astype(int)
+
+
+@pytest.mark.parametrize(("solver", "p"), PAIRS, ids=NAMES)
+def test_through_the_classifier(solver, p):
+    X, y = two_moons()
+    kernels = [Gaussian(w, columns=c) for w in (0.5, 1.0, 2.0) for c in ([0, 1], [2])]
+    model = MKLClassifier(kernels, norm=p, C=10.0, solver=solver.__name__).fit(X, y)
+    expected = MKLClassifier(kernels, norm=p, C=10.0, solver="group_lasso").fit(X, y)
+    assert model.converged_
+    assert model.gap_ <= 1e-3
+    assert model.objective_ == pytest.approx(expected.objective_, rel=2e-3)
+    assert model.score(X, y) > 0.9
+
+
+@pytest.mark.parametrize("solver", ["simple", "silp", "level", "hessian"])
+def test_through_the_regressor(solver):
+    X, _ = two_moons()
+    model = MKLRegressor([Gaussian(w) for w in (0.5, 1.0, 2.0)], solver=solver).fit(X, X[:, 0] * X[:, 1])
+    assert model.converged_
+
+
+@pytest.mark.parametrize("solver", ["simple", "silp", "level"])
+def test_rows_on_demand(solver):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(700, 2))
+    y = np.sign(X[:, 0] * X[:, 1])
+    model = MKLClassifier([Gaussian(0.5), Gaussian(2.0)], C=0.1, solver=solver, memory_budget=3_000_000, tol=1e-2).fit(
+        X, y
+    )
+    expected = MKLClassifier([Gaussian(0.5), Gaussian(2.0)], C=0.1, tol=1e-2).fit(X, y)
+    assert model.objective_ == pytest.approx(expected.objective_, rel=2e-2)
+
+
+def test_pairs_count_their_memory():
+    X, y = two_moons()
+    need = pairs.working_bytes(1, 6, 80)
+    with pytest.raises(MemoryError, match="memory_budget"):
+        MKLClassifier([Gaussian(w) for w in range(1, 7)], norm=2, solver="smo", memory_budget=need).fit(X, y)
