@@ -253,10 +253,10 @@ class _Run:
             promised = -float(gradient @ change + 0.5 * change @ hessian @ change)
             there = self._evaluate(aim, start, min(_EXPECTED * here.gap, promised / here.value))
             gained = here.value - there.value
-            if gained > 0.75 * promised:
-                self.damping = self.damping / 10 if self.damping > 1e-3 else 0.0
             is_uncertain = abs(gained - promised) <= here.error + there.error and there.gap < here.gap
-            if gained > 0.1 * promised or is_uncertain or there.gap <= self.target:
+            if gained > max(0.1 * promised, 0.0) or is_uncertain or there.gap <= self.target:
+                if gained > 0.75 * promised:
+                    self.damping = self.damping / 10 if self.damping > 1e-3 else 0.0
                 return there
             if self._is_at_its_end() or self.damping > 1e8:
                 return None

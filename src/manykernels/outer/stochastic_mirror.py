@@ -31,6 +31,8 @@ from manykernels.outer.family import FamilyProblem, FamilyResult, outer_products
 
 # The objective of so many steps is compared with that of as many before.
 _WINDOW = 25
+# No estimate is larger: its square is to be a number.
+_LARGEST = 1e150
 # Rounded kernel values may move the objective by this part of tol.
 _ROUNDING_SHARE = 0.1
 
@@ -146,7 +148,8 @@ class Walk:
         self.n_steps += 1
         k = self.collection.place(drawn.member) if drawn.value > 0.0 or self.n_steps == 1 else -1
         if drawn.value > 0.0:
-            estimate = 0.5 * drawn.value / drawn.probability
+            # Densities of many parameters may be as small as numbers get.
+            estimate = min(0.5 * drawn.value / max(drawn.probability, 1e-300), _LARGEST)
             self.total += estimate**2
             self._move(k, estimate / np.sqrt(self.total) if self.length is None else estimate * self.length)
         self.weights = np.r_[self.weights, np.zeros(len(self.collection) - self.weights.size)]
