@@ -22,6 +22,7 @@ from manykernels.problem import Problem
 
 _LEVEL = 0.9  # where the level lies between the lower bound and the upper: what the paper takes
 _EXACT = 1e-10
+_ABOVE, _BELOW = 1e-9, 1e-7  # a plane above the level by more takes part, one below by more does not
 _NEGLIGIBLE = 1e-8  # an interior point leaves as much of a weight that is 0
 
 
@@ -74,6 +75,7 @@ class _LevelMethod(WeightSearch):
         super().__init__(problem, tol)
         self.clarabel = clarabel
         self.planes = CuttingPlanes(problem, 1.0)
+        self.active = np.empty(0, int)
 
     def advance(self, here: Point) -> Point | None:
         """Return the machine at the point of the level set that is nearest."""
@@ -89,16 +91,33 @@ class _LevelMethod(WeightSearch):
         return self.evaluate(weights, here.machine, planes.needed)
 
     def _projected(self, weights: np.ndarray, level: float) -> np.ndarray | None:
-        """Return the nearest weights with all planes at most as high as the level; None if none are found."""
+        """Return the nearest weights with all planes at most as high as the level; None if none are found.
+
+        Few planes matter: it begins with those of the last time, and adds those that are above the level.
+        """
         S, c = self.planes.planes()
+        active = np.append(self.active, c.size - 1)
+        while True:
+            nearest = self._nearest(weights, S[active], level - c[active])
+            if nearest is None:
+                return None
+            heights = c - S @ nearest - level
+            new = np.setdiff1d(np.flatnonzero(heights > _ABOVE), active)
+            if not new.size:
+                self.active = active[heights[active] > -_BELOW]
+                return nearest
+            active = np.append(active, new)
+
+    def _nearest(self, weights: np.ndarray, S: np.ndarray, b: np.ndarray) -> np.ndarray | None:
+        """Return the nearest point of the simplex with -S d <= b."""
         m, clarabel = weights.size, self.clarabel
         settings = clarabel.DefaultSettings()
         settings.verbose = False
         settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = _EXACT
         A = sp.csc_matrix(np.vstack([np.ones((1, m)), -np.eye(m), -S]))
-        b = np.concatenate([[1.0], np.zeros(m), level - c])
-        cones = [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(m + c.size)]
-        found = clarabel.DefaultSolver(sp.identity(m, format="csc"), -weights, A, b, cones, settings).solve()
+        right = np.concatenate([[1.0], np.zeros(m), b])
+        cones = [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(m + b.size)]
+        found = clarabel.DefaultSolver(sp.identity(m, format="csc"), -weights, A, right, cones, settings).solve()
         x, multipliers = np.array(found.x), np.array(found.z)[1 : m + 1]
         if found.status not in (clarabel.SolverStatus.Solved, clarabel.SolverStatus.AlmostSolved) or not x.max() > 0:
             return None
