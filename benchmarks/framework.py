@@ -84,17 +84,20 @@ class Passes:
 
     def __init__(self, bank: Any) -> None:
         self.total = 0.0
-        for name in ("combine", "quad_forms", "inner_products", "matvecs"):
+        for name in ("combine", "quad_forms", "inner_products", "matvecs", "rows"):
             if hasattr(bank, name):
-                setattr(bank, name, self._counted(getattr(bank, name), bank.n_kernels, name))
+                setattr(bank, name, self._counted(getattr(bank, name), bank, name))
 
-    def _counted(self, method: Callable, n_kernels: int, name: str) -> Callable:
+    def _counted(self, method: Callable, bank: Any, name: str) -> Callable:
+        n_kernels = bank.n_kernels
+
         def counted(argument: np.ndarray, *others: Any, **options: Any) -> Any:
             subset = others[0] if others and name != "combine" else options.get("subset")
+            part = len(argument) / bank.n_samples if name == "rows" else 1.0
             if name == "combine":
                 self.total += np.count_nonzero(argument) / n_kernels
             else:
-                self.total += 1.0 if subset is None else len(subset) / n_kernels
+                self.total += part * (1.0 if subset is None else len(subset) / n_kernels)
             return method(argument, *others, **options)
 
         return counted
@@ -106,8 +109,9 @@ def judge(setting: Setting, result: Result, problem: Problem | None = None) -> t
     K, beta = own.bank.combine(result.weights), result.machine.beta
     decision = beta @ K + result.machine.intercept[:, None]
     losses = sum(float(C @ own.loss.value(y, z)) for y, z, C in zip(own.y, decision, own.C, strict=True))
-    primal = 0.5 * float(np.sum(beta * (beta @ K))) + losses
     quad_forms = own.bank.quad_forms(beta).sum(axis=0)
+    # The norm of the predictor itself, which with p > 1 is less than 1/2 beta' K beta until the weights are optimal.
+    primal = own.norm.regularizer(result.weights, quad_forms) + losses
     conjugates = sum(float(np.sum(own.loss.conjugate(y, b, C))) for y, b, C in zip(own.y, beta, own.C, strict=True))
     dual = -conjugates - own.norm.dual_regularizer(quad_forms)
     return primal, (primal - dual) / max(abs(primal), abs(dual))
@@ -180,8 +184,11 @@ def show(title: str, headings: Sequence[str], lines: Iterable[Sequence[str]], fo
         rule = "| " + " | ".join(["---"] + ["---:"] * (len(headings) - 1)) + " |"
         text = [f"# {title}", "", "| " + " | ".join(headings) + " |", rule]
         text += ["| " + " | ".join(line) + " |" for line in lines]
-        name = "".join(c if c.isalnum() else "_" for c in title.lower()).strip("_")
-        (folder / f"{name}.md").write_text("\n".join(text) + "\n", encoding="utf-8")
+        (folder / f"{_file_name(title)}.md").write_text("\n".join(text) + "\n", encoding="utf-8")
+
+
+def _file_name(title: str) -> str:
+    return "".join(c if c.isalnum() else "_" for c in title.lower()).strip("_")
 
 
 def plot_gaps(rows: Sequence[Row], title: str, folder: Path | None) -> None:
@@ -196,8 +203,7 @@ def plot_gaps(rows: Sequence[Row], title: str, folder: Path | None) -> None:
         ax.plot([s.seconds for s in row.trace], [abs(s.gap) for s in row.trace], "o-", markersize=2, label=row.solver)
     ax.set(xlabel="seconds", ylabel="relative duality gap", xscale="log", yscale="log", title=title)
     ax.legend()
-    name = "".join(c if c.isalnum() else "_" for c in title.lower()).strip("_")
-    figure.savefig(folder / f"{name}.png")
+    figure.savefig(folder / f"{_file_name(title)}.png")
     pyplot.close(figure)
 
 

@@ -34,7 +34,7 @@ def allowed(problem: Problem, names: list[str]) -> dict:
     for name in names:
         try:
             SOLVERS[name](problem, tol=0.5, max_iter=1)
-        except TypeError as reason:
+        except (TypeError, ImportError) as reason:
             print(f"{name}: left out. {reason}")
         else:
             found[name] = SOLVERS[name]
@@ -44,7 +44,7 @@ def allowed(problem: Problem, names: list[str]) -> dict:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default="sonar")
-    parser.add_argument("--solvers", nargs="*", default=list(SOLVERS))
+    parser.add_argument("--solvers", nargs="*", default=list(SOLVERS), choices=list(SOLVERS))
     parser.add_argument("--out", type=Path, help="folder for the table and the plot")
     for name, value in (("norm", 1.0), ("C", 100.0), ("tol", 1e-3), ("limit", 60.0)):
         parser.add_argument(f"--{name}", type=float, default=value)

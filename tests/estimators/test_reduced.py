@@ -47,8 +47,16 @@ def test_regressors_predict_the_same_from_a_file(learner, repeated, tmp_path):
     np.testing.assert_allclose(reopened(again, tmp_path).predict(X), model.predict(X), rtol=1e-9)
 
 
+@pytest.mark.parametrize("option", [{"break_ties": True}, {"decision_function_shape": "ovo"}])
+def test_learners_that_predict_in_another_way_are_refused(option, tmp_path):
+    model = TwoStageMKLClassifier(KERNELS, learner=SVC(kernel="precomputed", **option), random_state=0).fit(X, y)
+    with pytest.raises(TypeError, match="cannot be saved"):
+        model.save(tmp_path / "model.mkl")
+
+
 def test_the_transformer_comes_back_with_all_its_columns(tmp_path):
     model = AlignedKernel(KERNELS, alignment="qp").fit(X, y)
+    assert len(reopened(model, tmp_path).get_feature_names_out()) == len(X)
     np.testing.assert_allclose(reopened(model, tmp_path).transform(X), model.transform(X))
 
 

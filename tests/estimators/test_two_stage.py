@@ -262,7 +262,7 @@ def test_a_warning_tells_of_overfitting():
 
 @pytest.mark.filterwarnings("ignore:The kernel overfits")
 def test_a_warning_tells_of_too_few_steps():
-    with pytest.warns(ConvergenceWarning, match=r"max_iter=1.* raise max_iter"):
+    with pytest.warns(ConvergenceWarning, match="stopped after 1 steps.* raise max_iter"):
         model = TwoStageMKLClassifier(KERNELS, alignment="frank_wolfe", max_iter=1).fit(X, BINARY)
     assert not model.converged_
 
@@ -516,6 +516,24 @@ def test_a_transformer_has_a_column_for_each_row():
 def test_a_transformer_has_a_column_for_a_row_of_weight_zero():
     pipeline = make_pipeline(AlignedKernel(KERNELS), SVC(kernel="precomputed"))
     pipeline.fit(X, WORDS, alignedkernel__sample_weight=np.where(np.arange(N) < 5, 0.0, 1.0))
+    assert pipeline[0].transform(X[:3]).shape == (3, N)
+
+
+def test_a_transformer_warns_of_whole_numbers_that_are_hardly_classes():
+    with pytest.warns(UserWarning, match="target='values'"):
+        assert AlignedKernel(KERNELS).fit(X, np.arange(N)).target_ == "classes"
+    assert AlignedKernel(KERNELS, target="values").fit(X, np.arange(N)).target_ == "values"
+
+
+def test_what_is_wrong_with_learner_grid_and_folds_is_said_before_any_work():
+    for options, error, words in (
+        ({"learner": SVC}, TypeError, "learner must be a scikit-learn estimator"),
+        ({"learner": make_pipeline(SVC())}, ValueError, "svc__kernel='precomputed'"),
+        ({"grid": {"D": [1.0]}}, ValueError, "grid names parameters"),
+        ({"cv": 3.0}, ValueError, "cv must be at least 2"),
+    ):
+        with pytest.raises(error, match=words):
+            TwoStageMKLClassifier(KERNELS, **options).fit(X, WORDS)
 
 
 def test_a_transformer_names_its_columns():
@@ -752,7 +770,7 @@ ARD = GaussianFamily(0.3, 30.0, per_feature=True)
         ({"cv": "five"}, ValueError, "cv"),
         ({"learner": "svm"}, TypeError, "learner must be a scikit-learn estimator, got 'svm'"),
         ({"learner": SVC()}, ValueError, "learner must have kernel='precomputed', got 'rbf'"),
-        ({"grid": {"width": [1.0]}}, ValueError, "Invalid parameter 'width'"),
+        ({"grid": {"width": [1.0]}}, ValueError, r"grid names parameters that SVC does not have: \['width'\]"),
     ],
 )
 def test_bad_parameters_are_named(options, error, words):

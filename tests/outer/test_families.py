@@ -12,7 +12,7 @@ from manykernels.outer.automatic import automatic
 from manykernels.outer.family import FamilyProblem
 from manykernels.outer.greedy import _Selection, greedy
 from manykernels.outer.group_lasso import group_lasso
-from manykernels.outer.stochastic_mirror import stochastic_mirror
+from manykernels.outer.stochastic_mirror import Walk, stochastic_mirror
 from manykernels.problem import Problem
 
 RNG = np.random.default_rng(0)
@@ -471,3 +471,38 @@ def test_steps_end_when_nothing_changes():
     loose, tight = (stochastic_mirror(problem, max_iter=400, tol=tol).result.n_iter for tol in (0.5, 1e-9))
     assert loose <= 100
     assert tight == 400
+
+
+def test_steps_of_fixed_length_and_their_mean_are_those_of_the_algorithm():
+    problem, length = products(Squared(), REGRESSION, 0.05, p=2), 0.02
+    walk = Walk(problem, "gradient", "double", np.random.default_rng(3), length)
+    rng, weights, means = np.random.default_rng(3), {}, []
+    for _ in range(4):
+        drawn = problem.family.sample(walk.machine.beta.T @ walk.machine.beta, rng)
+        weights[drawn.member.key] = weights.get(drawn.member.key, 0.0) + length * 0.5 * drawn.value / drawn.probability
+        norm = max(1.0, np.linalg.norm(list(weights.values())))
+        weights = {key: value / norm for key, value in weights.items()}
+        means.append(dict(weights))
+        walk.step()
+        own = {member.key: w for member, w in zip(walk.collection.members, walk.scale * walk.weights, strict=True)}
+        assert own == pytest.approx(weights)
+    expected = [np.mean([mean.get(member.key, 0.0) for mean in means]) for member in walk.collection.members]
+    np.testing.assert_allclose(walk.mean, expected)
+
+
+@pytest.mark.parametrize("B", [0.0, -1.0, np.nan])
+def test_a_bound_of_the_estimates_is_positive(B):
+    with pytest.raises(ValueError, match="B must be a positive"):
+        stochastic_mirror(products(Squared(), REGRESSION, p=2), B=B)
+
+
+def test_families_keep_to_their_memory():
+    big = np.random.default_rng(0).normal(size=(300, 2))
+    with pytest.raises(MemoryError, match="products of degree 5"):
+        ProductKernels([Linear()], 5).bind(big, memory_budget="10MB")
+    bound = GaussianFamily(1e-3, 1e3).bind(big, memory_budget="20MB")
+    best = bound.best(np.outer(big[:, 0], big[:, 0]))
+    assert bound.nodes.stack is None
+    held = GaussianFamily(1e-3, 1e3).bind(big)
+    assert held.best(np.outer(big[:, 0], big[:, 0])).value == pytest.approx(best.value)
+    assert held.nodes.stack is not None

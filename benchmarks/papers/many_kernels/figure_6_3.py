@@ -4,7 +4,8 @@
 
 Inputs uniform on [-1, 1]^r, the output a sum of ten random monomials of degree 3 or less of the first five variables;
 500 samples to train, 1,000 to choose the regularization, 1,000 to test. Base kernels are linear, one a variable. Errors
-are mean squared errors divided by the variance; times are of one fit at the chosen C.
+are mean squared errors divided by the variance; times are of one fit at the chosen C. "even" is the prior that gives
+each degree the same weight: without it nearly all draws are of degree 3, and 150 of them miss most of the ten.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from benchmarks.papers.many_kernels.common import Hierarchical, arguments, concl
 from manykernels import MKLRegressor
 from manykernels.kernels import KernelBank, Linear, PowerOfSum, ProductKernels
 
-CS = (1e0, 1e2, 1e4, 1e6)
+CS = (1e-2, 1e0, 1e2, 1e4, 1e6)
 MOST_LISTED = 6000
 
 
@@ -57,9 +58,10 @@ class Listed:
 
 def methods(r: int) -> dict:
     base = [Linear(columns=[j]) for j in range(r)]
-    family = ProductKernels(base, 3)
+    family, even = ProductKernels(base, 3), ProductKernels(base, 3, prior="even")
     found = {
         "SGD-1s": lambda C: MKLRegressor(family, norm=2.0, C=C, max_iter=150, random_state=0),
+        "SGD-1s, even": lambda C: MKLRegressor(even, norm=2.0, C=C, max_iter=150, random_state=0),
         "greedy": lambda C: MKLRegressor(family, norm=1.0, C=C, max_iter=60),
         "NLMKL": lambda C: MKLRegressor(combination=PowerOfSum(base, 3), norm=2.0, C=C, max_iter=50),
         "HMKL": Hierarchical,
@@ -91,10 +93,10 @@ def main() -> None:
                 taken.append(spent)
             errors.setdefault(name, {})[r] = float(np.mean(own))
             seconds.setdefault(name, {})[r] = float(np.mean(taken))
-            print(f"  {name:8s} {np.mean(own):10.3e}  {np.mean(taken):8.2f} s", flush=True)
+            print(f"  {name:12s} {np.mean(own):10.3e}  {np.mean(taken):8.2f} s", flush=True)
     large = [r for r in options.sizes if r >= 20]
     rivals = ("NLMKL", "HMKL", "UNIFORM", "LPMKL")
-    for ours in ("SGD-1s", "greedy"):
+    for ours in ("SGD-1s", "SGD-1s, even", "greedy"):
         ahead = all(errors[ours][r] <= min(errors[name].get(r, np.inf) for name in rivals) for r in large)
         conclude(f"{ours} has the lowest error of all rivals for r >= 20", ahead)
         first, last = min(options.sizes), max(options.sizes)

@@ -66,9 +66,9 @@ def main() -> None:
     options = arguments(__doc__, runs=10, full=False, data=sorted(SIZES, key=lambda name: SIZES[name][0]))
     table = []
     for name in options.data:
-        row = remembered(
-            options.out, f"figure_6_5_{name}_{options.runs}", lambda name=name: errors_on(name, options.runs)
-        )
+        runs = options.runs if options.full or SIZES[name][0] < LARGE else min(options.runs, 3)
+        key = f"figure_6_5_{name}_{runs}_runs_{len(methods())}_methods"
+        row = remembered(options.out, key, lambda name=name, runs=runs: errors_on(name, runs))
         table.append(row)
         bars(options.out, f"figure_6_5_{name}", dict(zip(methods(), row, strict=True)), "test error")
     titles, errors = list(methods()), np.array(table)

@@ -5,8 +5,8 @@ With sample weights w, <K, L>_w = sum_ij w_i w_j K_ij L_ij, and a kernel is cent
     A(K, L) = <K_c, L_c>_w / (||K_c||_w ||L_c||_w),     K_c = H K H'
 
 A weight of 2 counts like two copies of a sample. Centering one of the two matrices is enough: with M_ij = w_i w_j
-(K_c)_ij, whose rows sum to 0, <K_c, L_c>_w = <M, L>. So a bank is never centered: its inner products with a centered
-matrix say it all.
+(K_c)_ij, whose rows sum to 0, <K_c, L_c>_w = <M, L>. So the kernels of a bank are centered at most in blocks, and never
+held that way.
 
 The target is T = sum_t f_t f_t' with vectors f_t of weighted mean 0: the one-hot coded classes, or the values of a
 regression. Then <K_c, T>_w = sum_t (w f_t)' K (w f_t), a quadratic form.
@@ -212,6 +212,18 @@ def feature_space_measure(K: Any, y: Any) -> Any:
         found.append(np.divide(spread, squared, out=np.full(squared.shape, np.inf), where=squared > 1e-14 * largest))
     mean = np.mean(found, axis=0)
     return float(mean[0]) if is_matrix else mean
+
+
+def overfits(alignment: float, held_out: float) -> bool:
+    """Return whether an alignment on samples held out is far below that on the training data; NaN is not.
+
+    Examples
+    --------
+    >>> from manykernels.alignment.measures import overfits
+    >>> overfits(0.8, 0.3), overfits(0.8, 0.6), overfits(0.8, float("nan"))
+    (True, False, False)
+    """
+    return alignment - held_out > max(0.1, 0.5 * alignment)
 
 
 def alignment_scorer(estimator: Any, X: Any, y: Any) -> float:

@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from manykernels.alignment.finite import MOST_LISTED, Aligned, independent, quadratic, uniform
 from manykernels.alignment.greedy import METHODS, greedy
-from manykernels.alignment.measures import Target, centered_alignment
+from manykernels.alignment.measures import Target, centered_alignment, overfits
 from manykernels.compute.memory import budget_bytes, human_bytes
 from manykernels.compute.threads import blas_threads_for
 from manykernels.core.notices import warn
@@ -42,6 +42,8 @@ _MATRICES = 7
 _HEADROOM = 0.15
 # The exact solution of a long list closes the bound to this.
 _EXACT_TOL = 1e-7
+# Whole numbers that differ in more than this many values are hardly classes.
+_MANY_CLASSES = 20
 # With fewer samples than this, nothing can be held out.
 _FEW_SAMPLES = 20
 
@@ -111,7 +113,7 @@ class AlignedEstimator(KernelEstimator):
         with listen(print_step) if self.verbose else nullcontext():
             found = self._align(kernels, table, X, samples.weight, target_of(y, samples.weight))
         self._set_kernel(found, samples)
-        self._warn()
+        self._warn(found.interrupted)
 
     def _with(self, strength: float | None) -> Any:
         """Return the kernels, a family of many widths with the given strength of the shrinkage or the parameter's."""
@@ -196,14 +198,15 @@ class AlignedEstimator(KernelEstimator):
         self.feature_importances_ = importances / (importances.sum() or 1.0)
         self.extra_: dict = {}
 
-    def _warn(self) -> None:
-        if not self.converged_:
+    def _warn(self, interrupted: bool) -> None:
+        if not (self.converged_ or interrupted):
+            remedy = "rounding allows no more" if self.alignment == "qp" else "raise max_iter"
             warn(
-                f"{type(self).__name__} stopped after {self.n_iter_} steps (max_iter={self.max_iter}) at the "
-                f"alignment {self.alignment_:.4f}, which may rise to {self.alignment_bound_:.4f}; raise max_iter.",
+                f"{type(self).__name__} stopped after {self.n_iter_} steps at the alignment {self.alignment_:.4f}, "
+                f"which may rise to {self.alignment_bound_:.4f}; {remedy}.",
                 ConvergenceWarning,
             )
-        if self.alignment_ - self.held_out_alignment_ > max(0.1, 0.5 * self.alignment_):
+        if overfits(self.alignment_, self.held_out_alignment_):
             warn(
                 f"The kernel overfits: its alignment is {self.alignment_:.2f} on the training data, but "
                 f"{self.held_out_alignment_:.2f} on samples held out. Take fewer kernels, one width instead of many, "
@@ -311,6 +314,7 @@ class AlignedKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AlignedEs
         if self.target == "auto":
             kind = type_of_target(y, input_name="y")
             self.target_ = "values" if kind.startswith("continuous") else "classes"
+            self._look_at_classes(y)
         rows = np.flatnonzero(weight > 0)
         samples = Samples(rows, np.where(weight > 0, np.cumsum(weight > 0) - 1, -1), weight[rows], np.ones(weight.size))
         target_of = Target.of_values if self.target_ == "values" else Target.of_classes
@@ -322,6 +326,18 @@ class AlignedKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AlignedEs
             replace(predictor, kernel=everyone, coef=np.zeros((0, X.shape[0])), rows=np.arange(X.shape[0]))
         ]
         self._n_features_out = X.shape[0]
+
+    def _look_at_classes(self, y: np.ndarray) -> None:
+        """Warn where whole numbers are more likely values than classes."""
+        n_classes = np.unique(y).size
+        if self.target_ == "classes" and y.dtype.kind in "iuf" and n_classes > max(_MANY_CLASSES, y.size // 5):
+            warn(
+                f"y holds {n_classes} different whole numbers, taken for classes; "
+                "target='values' takes them as they are."
+            )
+
+    def _opened(self) -> None:
+        self._n_features_out = self._predictors[0].rows.size
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the learned kernel of the rows of X with the training samples.

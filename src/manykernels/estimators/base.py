@@ -285,6 +285,9 @@ class BaseMKL(KernelEstimator):
         if self.combination != "sum":
             matrices += 1.0  # for the derivative
         need = int(matrices * 8 * n * n)
+        if self.solver == "hessian":
+            m = len(self._bank(table))
+            need += 8 * m * (3 * m + n)
         if self.solver == "smo":
             need += working_bytes(n_tasks, len(self._bank(table)), n)
         if need <= usable:

@@ -58,7 +58,8 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     combination : {"sum", "product"} or ParametricKernel, default "sum"
         "product" raises Gaussian kernels to their weights and multiplies them: one width for each feature (default
         kernels) or group of columns. It has no duality gap: ``gap_`` is NaN. Or a kernel with parameters of your own.
-    solver : {"auto", "newton", "reduced_newton", "group_lasso", "spg", "pgd", "mirror", ...}, default "auto"
+    solver : {"auto", "newton", "reduced_newton", "group_lasso", "spg", "pgd", "mirror", "simple", "silp", \
+"level", "hessian", "smo"}, default "auto"
         With a family of kernels "greedy" or "ckl" for norm=1, or "stochastic_mirror" for norm=2.
         "newton" is second order in weights and samples, "reduced_newton" in the weights alone (for many samples),
         "group_lasso" the closed-form alternation, "spg" the spectral projected gradient for any penalty and combination

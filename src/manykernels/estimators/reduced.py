@@ -35,12 +35,15 @@ class ReducedLearner:
         """Reduce a fitted learner whose training samples are these columns of the kernel; one may come twice."""
         if isinstance(learner, ReducedLearner):
             return learner
-        if not isinstance(learner, REDUCIBLE):
+        if type(learner) not in REDUCIBLE:
             names = ", ".join(kind.__name__ for kind in REDUCIBLE)
             raise TypeError(
                 f"A model with the learner {type(learner).__name__} cannot be saved: files hold no code, only the "
                 f"numbers of {names}. pickle or joblib can store it."
             )
+        for name, other in (("break_ties", True), ("probability", True), ("decision_function_shape", "ovo")):
+            if getattr(learner, name, None) == other:
+                raise TypeError(f"A model whose learner has {name}={other!r} cannot be saved; pickle can store it.")
         if isinstance(learner, KernelRidge):
             coef, intercept, places = learner.dual_coef_[None, :], np.zeros(1), columns
         else:
@@ -66,7 +69,7 @@ class ReducedLearner:
         return self.classes_[votes.argmax(axis=1)]
 
     def decision_function(self, K: np.ndarray) -> np.ndarray:
-        """Return what SVC returns: one value for two classes, else one a class."""
+        """Return one value for two classes, else one a class, as SVC does by default."""
         if self.classes_ is None:
             raise AttributeError("A regression has no decision_function.")
         values = self._values(K)

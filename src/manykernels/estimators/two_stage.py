@@ -77,10 +77,16 @@ class _TwoStage(AlignedEstimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if isinstance(self.cv, (int, float, np.number)) and (isinstance(self.cv, bool) or not self.cv >= 2):
+        is_count = isinstance(self.cv, (int, np.integer)) and not isinstance(self.cv, bool)
+        if isinstance(self.cv, (bool, float, np.floating)) or (is_count and self.cv < 2):
             raise ValueError(f"cv must be at least 2, or folds as scikit-learn takes them, got {self.cv!r}.")
-        if self.learner is not None and not hasattr(self.learner, "fit"):
+        if self.learner is not None and (isinstance(self.learner, type) or not hasattr(self.learner, "fit")):
             raise TypeError(f"learner must be a scikit-learn estimator, got {self.learner!r}.")
+        learner, grid = self._learner()
+        known = learner.get_params() if hasattr(learner, "get_params") else {}
+        unknown = sorted({name for params in ParameterGrid(grid or {}) for name in params} - set(known))
+        if unknown:
+            raise ValueError(f"grid names parameters that {type(learner).__name__} does not have: {unknown}.")
 
     def _learner(self) -> tuple[Any, dict | None]:
         """Return the second stage and the grid that its parameters are chosen from, if any."""
@@ -182,9 +188,10 @@ class _TwoStage(AlignedEstimator):
         if (is_regressor if is_classifier(self) else is_classifier)(learner):
             needed = "classifier" if is_classifier(self) else "regressor"
             raise TypeError(f"learner must be a {needed}, got {learner!r}.")
-        kernel = learner.get_params().get("kernel", "precomputed") if hasattr(learner, "get_params") else "precomputed"
-        if not isinstance(kernel, str) or kernel != "precomputed":
-            raise ValueError(f"learner must have kernel='precomputed', got {kernel!r}.")
+        given = learner.get_params() if hasattr(learner, "get_params") else {}
+        for name, kernel in given.items():
+            if name.rpartition("__")[2] == "kernel" and not (isinstance(kernel, str) and kernel == "precomputed"):
+                raise ValueError(f"learner must have {name}='precomputed', got {kernel!r}.")
         return learner
 
 
@@ -212,9 +219,9 @@ class TwoStageMKLClassifier(ClassifierMixin, _TwoStage):
         As for :class:`MKLClassifier`.
     alignment : {"greedy", "qp", "independent", "uniform", "stagewise", "frank_wolfe"}, default "greedy"
         How the weights are learned. "greedy" takes in one kernel after the other, each time learning all weights anew,
-        and is for lists and families; "qp" is the exact optimum of a list; "independent" weighs each kernel by its own
-        alignment; "uniform" learns nothing. "stagewise" and "frank_wolfe" are greedy without correction: simpler steps
-        and more kernels (Algorithms 7 and 8 of the thesis).
+        and is for lists and families; "qp" is the exact optimum of a list, whatever ``tol`` and ``max_iter``;
+        "independent" weighs each kernel by its own alignment; "uniform" learns nothing. "stagewise" and "frank_wolfe"
+        are greedy without correction: simpler steps and more kernels (Algorithms 7 and 8 of the thesis).
     learner : estimator with kernel="precomputed", optional
         The second stage; default SVC with C chosen by cross-validation.
     grid : dict, optional

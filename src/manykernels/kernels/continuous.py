@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize, minimize_scalar
 from scipy.stats import truncnorm
 
+from manykernels.compute.memory import budget_bytes
 from manykernels.compute.packed import inner_products, packed, symmetric_vector
 from manykernels.compute.pairwise import dense, scaled_gaussian_sums, squared_distances
 from manykernels.compute.threads import n_threads, parallel
@@ -77,7 +79,8 @@ class ContinuousFamily(Family):
 
     def __init__(self, low: Any, high: Any, columns: Any = None, n_starts: int = 3) -> None:
         self.low, self.high = np.atleast_1d(np.asarray(low, float)), np.atleast_1d(np.asarray(high, float))
-        if self.low.shape != self.high.shape or not np.all((self.low < self.high) & np.isfinite(self.high)):
+        finite = np.isfinite(self.low).all() and np.isfinite(self.high).all()
+        if self.low.shape != self.high.shape or not finite or not np.all(self.low < self.high):
             raise ValueError(f"low must lie below high, both finite and of one shape, got {low!r} and {high!r}.")
         if isinstance(n_starts, bool) or not isinstance(n_starts, (int, np.integer)) or n_starts < 0:
             raise ValueError(f"n_starts must be a whole number of at least 0, got {n_starts!r}.")
@@ -131,7 +134,7 @@ class ContinuousFamily(Family):
         weight = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         positions = resolve_columns(self.columns, table)
         where = describe_columns(self.columns, positions, column_names(table), table.shape[1])
-        return BoundContinuous(self, X, positions, where, normalize, weight)
+        return BoundContinuous(self, X, positions, where, normalize, weight, budget_bytes(memory_budget))
 
 
 class BoundContinuous(BoundFamily):
@@ -145,8 +148,9 @@ class BoundContinuous(BoundFamily):
         where: str,
         normalize: str | None,
         weight: np.ndarray,
+        budget: int,
     ) -> None:
-        self.family, self.X, self.sample_weight = family, X, weight
+        self.family, self.X, self.sample_weight, self.budget = family, X, weight, budget
         self.positions, self.where, self.normalize = positions, where, normalize
         self.V = X if positions.size == X.shape[1] else X[:, positions]
         self.low, self.high = family.for_columns(positions.size)
@@ -217,6 +221,7 @@ class BoundContinuous(BoundFamily):
         named = self.family.starts(self, M) + ([] if self._last is None else [self._last])
         starts = [np.log(own) if log else own for own in named]
         starts += list(rng.uniform(low, high, (self.family.n_starts, low.size)))
+        starts = starts or [0.5 * (low + high)]
         found = [
             minimize(
                 negative,
@@ -277,8 +282,9 @@ class GaussianFamily(ContinuousFamily):
 
     def shrunk(self, shrinkage: float) -> GaussianFamily:
         """Return the same family with another strength of the shrinkage."""
-        low, high = float(self.low[0]), float(self.high[0])
-        return GaussianFamily(low, high, self.per_feature, self.columns, self.n_starts, shrinkage)
+        other = copy(self)
+        other.shrinkage = _number("shrinkage", shrinkage, 0.0, "a number of at least 0")
+        return other
 
     def penalty(self, parameters: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the squared coefficient of variation of the widths, times the shrinkage."""
@@ -288,7 +294,8 @@ class GaussianFamily(ContinuousFamily):
 
     def __repr__(self) -> str:
         each = ", per_feature=True" if self.per_feature else ""
-        return f"GaussianFamily({_short(float(self.low[0]))}, {_short(float(self.high[0]))}{each})"
+        drawn = f", shrinkage={_short(self.shrinkage)}" if self.shrinkage else ""
+        return f"GaussianFamily({_short(float(self.low[0]))}, {_short(float(self.high[0]))}{each}{drawn})"
 
     def kernel(self, parameters: np.ndarray) -> Kernel:
         if self.per_feature:
@@ -325,9 +332,10 @@ class GaussianFamily(ContinuousFamily):
         """Return the nodes on the samples that M is about: all of them, whose kernels are held, or a few."""
         used = np.flatnonzero(np.any(M != 0, axis=0))
         if 2 * used.size < M.shape[0] and used.size:
-            return _WidthNodes(family.V, *self._range(family.V, used), used)
+            return _WidthNodes(family.V, *self._range(family.V, used), used, 0.0)
         if family.nodes is None:
-            family.nodes = _WidthNodes(family.V, *self._range(family.V, None), None)
+            held = min(_HELD_BYTES, 0.5 * family.budget)
+            family.nodes = _WidthNodes(family.V, *self._range(family.V, None), None, held)
         return family.nodes
 
     def _range(self, V: Any, used: np.ndarray | None) -> tuple[float, float]:
@@ -394,7 +402,7 @@ class GaussianFamily(ContinuousFamily):
 class _WidthNodes:
     """Gaussian kernels of a few widths, which stand for all between them; held in memory if they are not too large."""
 
-    def __init__(self, V: Any, low: float, high: float, used: np.ndarray | None) -> None:
+    def __init__(self, V: Any, low: float, high: float, used: np.ndarray | None, held_bytes: float) -> None:
         self.low, self.high, self.used = low, high, used
         rows = V if used is None else V[used]
         D = squared_distances(rows, rows)
@@ -404,7 +412,7 @@ class _WidthNodes:
         )
         self.D = packed(D)
         self.stack: np.ndarray | None = None
-        if used is None and self.D.nbytes * self.widths.size <= _HELD_BYTES:
+        if self.D.nbytes * self.widths.size <= held_bytes:
             self.stack = np.empty((self.widths.size, self.D.size))
             parallel(self._fill, range(self.widths.size))
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from manykernels.compute.memory import budget_bytes, human_bytes
 from manykernels.kernels.bank import KernelBank
 from manykernels.kernels.base import Kernel
 from manykernels.kernels.bound import BoundBank
@@ -164,8 +165,16 @@ class ProductKernels(Family):
         """Bind the base kernels, each normalized; their products are taken as they are."""
         if normalize not in ("mean_diag", "trace", None):
             raise ValueError(f"normalize={normalize!r} is not for products: take 'mean_diag', 'trace' or None.")
+        # The powers of the sum, and partial products of a search, old and new.
+        n, budget = X.shape[0], budget_bytes(memory_budget)
+        need = (self.degree + 1 + 2 * _BEAM) * 8 * n * n
+        if need >= budget:
+            raise MemoryError(
+                f"memory_budget leaves {human_bytes(budget)}, but products of degree {self.degree} of kernels on {n} "
+                f"samples need {human_bytes(need)}."
+            )
         base = self.base.bind(
-            X, source=source, normalize=normalize, sample_weight=sample_weight, memory_budget=memory_budget
+            X, source=source, normalize=normalize, sample_weight=sample_weight, memory_budget=budget - need
         )
         assert isinstance(base, BoundBank)
         return BoundProducts(base, self.prior)

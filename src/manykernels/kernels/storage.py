@@ -230,7 +230,7 @@ class FactorStorage:
         return np.add.reduceat((beta @ self.columns) ** 2, self.first, axis=1)[:, local]
 
     def centered_squares(self, weight: np.ndarray, local: np.ndarray) -> np.ndarray:
-        factors = [self._factor(k) - weight @ self._factor(k) / weight.sum() for k in local]
+        factors = (self._factor(k) - weight @ self._factor(k) / weight.sum() for k in local)
         return np.array([np.sum(((factor.T * weight) @ factor) ** 2) for factor in factors])
 
     def inner_products(self, M: np.ndarray, local: np.ndarray) -> np.ndarray:

@@ -93,6 +93,8 @@ def stochastic_mirror(
     'x0 * x1'
     """
     problem.require("stochastic_mirror", NEEDS_SAMPLE, 2.0)
+    if B is not None and not 0.0 < B < np.inf:
+        raise ValueError(f"B must be a positive finite number, got {B!r}.")
     if draw not in DRAWS:
         raise ValueError(f"draw must be one of {DRAWS}, got {draw!r}.")
     with blas_threads_for(problem.family.n_samples):

@@ -13,6 +13,8 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from manykernels.alignment.measures import overfits
+
 BAR_WIDTH = 14
 EIGHTHS = " ▏▎▍▌▋▊▉"
 
@@ -159,8 +161,8 @@ def alignment_table(*, alignment: float, bound: float, held_out: float, exact: b
 def _held_out(alignment: float, held_out: float) -> Text:
     if math.isnan(held_out):
         return Text("none held out")
-    overfits = alignment - held_out > max(0.1, 0.5 * alignment)
-    return Text(f"{held_out:.4f}" + (": the kernel overfits" if overfits else ""), style="red" if overfits else "green")
+    far = overfits(alignment, held_out)
+    return Text(f"{held_out:.4f}" + (": the kernel overfits" if far else ""), style="red" if far else "green")
 
 
 def scores_table(rows: Sequence[tuple[str, float, str]], *, title: str = "Scores", metric: str = "score") -> Table:

@@ -114,7 +114,7 @@ class _LevelMethod(WeightSearch):
         settings = clarabel.DefaultSettings()
         settings.verbose = False
         settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = _EXACT
-        A = sp.csc_matrix(np.vstack([np.ones((1, m)), -np.eye(m), -S]))
+        A = sp.vstack([sp.csc_matrix(np.ones((1, m))), -sp.identity(m), sp.csc_matrix(-S)], format="csc")
         right = np.concatenate([[1.0], np.zeros(m), b])
         cones = [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(m + b.size)]
         found = clarabel.DefaultSolver(sp.identity(m, format="csc"), -weights, A, right, cones, settings).solve()
