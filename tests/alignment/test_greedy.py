@@ -11,32 +11,13 @@ from manykernels.alignment import Target
 from manykernels.alignment.finite import quadratic
 from manykernels.alignment.greedy import METHODS, _Selection, greedy
 from manykernels.core.progress import listen
-from manykernels.kernels import Gaussian, GaussianFamily, GaussianLadder, KernelBank, Linear, Polynomial, ProductKernels
+from manykernels.kernels import Gaussian, GaussianFamily, GaussianLadder, KernelBank, Linear, ProductKernels
 from tests.alignment import naive
+from tests.alignment.samples import BINARY, BY_TARGET, KERNELS, TARGETS, THREE, VALUES, WEIGHT, N, X
 
-RNG = np.random.default_rng(1)
-N = 26
-X = RNG.standard_normal((N, 4)) + 0.3
-SIGNAL = X[:, 0] * X[:, 1] + 0.6 * X[:, 2]
-BINARY, VALUES = np.where(SIGNAL > 0.2, 1, 0), SIGNAL + 0.2 * RNG.standard_normal(N)
-THREE = np.digitize(SIGNAL, np.quantile(SIGNAL, [1 / 3, 2 / 3]))
-OUTPUTS = np.column_stack([VALUES, X[:, 3], X[:, 0]])
-WEIGHT = RNG.integers(1, 4, N).astype(float)
-TARGETS = {
-    "two classes": (Target.of_classes, BINARY, naive.same_class(BINARY)),
-    "three classes": (Target.of_classes, THREE, naive.same_class(THREE)),
-    "values": (Target.of_values, VALUES, np.outer(VALUES, VALUES)),
-    "three outputs": (Target.of_values, OUTPUTS, OUTPUTS @ OUTPUTS.T),
-}
-BY_TARGET = pytest.mark.parametrize(("make", "y", "L"), TARGETS.values(), ids=TARGETS)
 BY_METHOD = pytest.mark.parametrize("method", METHODS)
 # What is reached of the optimum, and after how many steps.
 STEPS = {"corrective": (1e-6, 50), "stagewise": (1e-3, 300), "frank_wolfe": (1e-3, 300)}
-KERNELS = [
-    *(Linear(columns=[j]) for j in range(4)),
-    *(Gaussian(w, columns=[j, (j + 1) % 4]) for j in range(4) for w in (0.5, 2.0)),
-    Polynomial(2),
-]
 GRAMS = [
     naive.of_mean_diagonal_one(K)
     for K in (
@@ -45,10 +26,6 @@ GRAMS = [
         (X @ X.T + 1) ** 2,
     )
 ]
-CENTERED_ONCE = (
-    "centered() leaves row sums of the size of the rounding of K, not of K_c: with kernels that are all but constant "
-    "the search sees those, and the bound is far too large; to center twice is enough"
-)
 
 
 def bound(kernels=KERNELS, X=X, **options):

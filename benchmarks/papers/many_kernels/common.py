@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
+from scipy.stats import rankdata
 from sklearn.preprocessing import StandardScaler
 
 from manykernels import datasets
@@ -132,6 +133,12 @@ def _tuned(make: Callable, name: str, grid: list[float], run: int) -> tuple[floa
     seconds = (time.perf_counter() - started) / len(grid)
     best = min(models, key=lambda model: squared_error(model, *validation))
     return squared_error(best, *test), seconds
+
+
+def median_ranks(errors: dict[str, np.ndarray]) -> dict[str, float]:
+    """Return the median over the tasks of each method's rank; errors by method, one a task."""
+    ranks = np.median(rankdata(np.column_stack(list(errors.values())), axis=1), axis=0)
+    return dict(zip(errors, ranks.tolist(), strict=True))
 
 
 def squared_error(model, X: np.ndarray, y: np.ndarray) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.papers.many_kernels.common import arguments, bars, conclude
 from benchmarks.papers.many_kernels.figure_6_9 import pair
-from benchmarks.papers.many_kernels.machines import compare, median_ranks, methods
+from benchmarks.papers.many_kernels.machines import compare, methods, ranks_and_seconds
 from manykernels import datasets
 
 PAIRS = ("CG", "BR", "GQ", "HK", "KR", "KX", "OQ", "PF", "UV", "VY", "IJ", "DO")
@@ -43,7 +43,7 @@ def main() -> None:
         for what in ("error", "alignment"):
             values = {title: getattr(outcome, what) for title, outcome in outcomes[-1].items()}
             bars(options.out, f"figure_6_10_{task}_{what}", values, what)
-    ranks = median_ranks(outcomes, "Table 6.4, letters")
+    ranks = ranks_and_seconds(outcomes, "Table 6.4, letters")
     for title, paper in PAPER_SECONDS.items():
         ours = float(np.mean([task[title].seconds for task in outcomes]))
         print(f"  {title}: {ours:.2f} s, the thesis {paper:g} s: {paper / ours:.0f} times faster")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.papers.many_kernels.common import SIZES, arguments, bars, conclude, split
-from benchmarks.papers.many_kernels.machines import Data, compare, median_ranks, methods
+from benchmarks.papers.many_kernels.machines import Data, compare, methods, ranks_and_seconds
 
 
 def classes(name: str, run: int) -> tuple[Data, Data, Data]:
@@ -27,7 +27,7 @@ def main() -> None:
         print(f"\n{name}")
         outcomes.append(compare(own, lambda run, name=name: classes(name, run), options.runs))
         bars(options.out, f"figure_6_12_{name}", {t: o.error for t, o in outcomes[-1].items()}, "error in %")
-    ranks = median_ranks(outcomes, "Table 6.4, other data")
+    ranks = ranks_and_seconds(outcomes, "Table 6.4, other data")
     conclude("many widths with shrinkage rank before CKL with many widths", ranks["GCD-2s (nD)"] < ranks["CKL (nD)"])
     conclude("the equal sum ranks behind GCD-2s", ranks["UNIFORM"] > max(ranks["GCD-2s (1D)"], ranks["GCD-2s (nD)"]))
 

@@ -14,10 +14,9 @@ what was computed is kept there, and a run that was broken off goes on.
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import rankdata
 from sklearn.kernel_ridge import KernelRidge
 
-from benchmarks.papers.many_kernels.common import SIZES, arguments, bars, conclude, remembered, runs_of
+from benchmarks.papers.many_kernels.common import SIZES, arguments, bars, conclude, median_ranks, remembered, runs_of
 from manykernels import MKLRegressor, TwoStageMKLRegressor
 from manykernels.kernels import Gaussian, GaussianFamily
 
@@ -73,8 +72,8 @@ def main() -> None:
         bars(options.out, f"figure_6_5_{name}", dict(zip(methods(), row, strict=True)), "test error")
     titles, errors = list(methods()), np.array(table)
     by_title = dict(zip(titles, errors.T, strict=True))
-    one_stage = median_ranks({title: by_title[title] for title in titles if "2s" not in title}, "Table 6.3")
-    both = median_ranks({title: by_title[title] for title in titles if title[:3] in ("SGD", "CKL", "GCD")}, "Table 6.5")
+    one_stage = shown_ranks({title: by_title[title] for title in titles if "2s" not in title}, "Table 6.3")
+    both = shown_ranks({title: by_title[title] for title in titles if title[:3] in ("SGD", "CKL", "GCD")}, "Table 6.5")
     conclude("one width does as well as one for each feature, or better, by median rank (Table 6.3)",
              np.mean([one_stage[f"{k} (1D)"] for k in ("SGD-1s", "CKL", "IKL")])
              <= np.mean([one_stage[f"{k} (nD)"] for k in ("SGD-1s", "CKL", "IKL")]))  # fmt: skip
@@ -85,10 +84,8 @@ def main() -> None:
     conclude("alignment with one width ranks first (Table 6.5)", both["GCD-2s (1D)"] == min(both.values()))
 
 
-def median_ranks(errors: dict[str, np.ndarray], title: str) -> dict[str, float]:
-    """Print and return the median over the data sets of each method's rank."""
-    ranks = np.median(rankdata(np.column_stack(list(errors.values())), axis=1), axis=0)
-    found = dict(zip(errors, ranks.tolist(), strict=True))
+def shown_ranks(errors: dict[str, np.ndarray], title: str) -> dict[str, float]:
+    found = median_ranks(errors)
     print(f"\n{title}, median ranks:", "  ".join(f"{name} {rank:g}" for name, rank in found.items()))
     return found
 

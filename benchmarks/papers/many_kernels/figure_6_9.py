@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.papers.many_kernels.common import arguments, bars, conclude
-from benchmarks.papers.many_kernels.machines import Data, compare, median_ranks, methods
+from benchmarks.papers.many_kernels.machines import Data, compare, methods, ranks_and_seconds
 from manykernels import datasets
 
 PAIRS = ((3, 8), (4, 9), (3, 5), (7, 9), (5, 8), (2, 7), (1, 7), (0, 6))
@@ -42,7 +42,7 @@ def main() -> None:
             {t: o.error for t, o in outcomes[-1].items()},
             "error in %",
         )
-    ranks = median_ranks(outcomes, "Table 6.4, digits")
+    ranks = ranks_and_seconds(outcomes, "Table 6.4, digits")
     for title, paper in PAPER_SECONDS.items():
         ours = float(np.mean([task[title].seconds for task in outcomes]))
         print(f"  {title}: {ours:.2f} s, the thesis {paper:g} s: {paper / ours:.0f} times faster")

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy.stats import rankdata
 from sklearn.svm import SVC
 
+from benchmarks.papers.many_kernels.common import median_ranks
 from manykernels import AlignedKernel, MKLClassifier
 from manykernels.alignment import Target, centered_alignment
 from manykernels.estimators.aligned import SHRINKAGES
@@ -130,12 +130,11 @@ def _quietly(method: Method, parts: tuple[Data, Data, Data]) -> Outcome:
     return method(*parts)
 
 
-def median_ranks(outcomes: Sequence[dict[str, Outcome]], title: str) -> dict[str, float]:
+def ranks_and_seconds(outcomes: Sequence[dict[str, Outcome]], title: str) -> dict[str, float]:
     """Print and return the median rank in error of each method over tasks, and its mean time."""
     names = list(outcomes[0])
-    errors = np.array([[task[name].error for name in names] for task in outcomes])
+    found = median_ranks({name: np.array([task[name].error for task in outcomes]) for name in names})
     seconds = np.mean([[task[name].seconds for name in names] for task in outcomes], axis=0)
-    found = dict(zip(names, np.median(rankdata(errors, axis=1), axis=0).tolist(), strict=True))
     print(f"\n{title}: median rank and mean seconds")
     for (name, rank), spent in zip(found.items(), seconds, strict=True):
         print(f"  {name:18s} {rank:4.1f}  {spent:8.3f} s")

@@ -69,7 +69,18 @@ class Aligned:
 
 
 def uniform(bank: Any, target: Target) -> Aligned:
-    """Weigh all kernels that are not constant alike."""
+    """Weigh all kernels that are not constant alike.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.alignment import Target
+    >>> from manykernels.alignment.finite import uniform
+    >>> from manykernels.kernels import KernelBank, Linear
+    >>> bank = KernelBank([Linear(columns=[j]) for j in range(2)]).bind(np.array([[1.0, 2.0], [1.5, 2.0]]))
+    >>> uniform(bank, Target.of_values([0.0, 1.0])).weights
+    array([1., 0.])
+    """
     norms = centered_norms(bank, target.weight)
     return _found(bank, target, (norms > 0).astype(float))
 

@@ -245,7 +245,17 @@ def alignment_scorer(estimator: Any, X: Any, y: Any) -> float:
 
 
 def feature_space_scorer(estimator: Any, X: Any, y: Any) -> float:
-    """Return minus the feature-space measure of an estimator's learned kernel on these samples: larger is better."""
+    """Return minus the feature-space measure of an estimator's learned kernel on these samples: larger is better.
+
+    Examples
+    --------
+    >>> from manykernels import TwoStageMKLClassifier
+    >>> from manykernels.alignment import feature_space_scorer
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> bool(feature_space_scorer(TwoStageMKLClassifier(alignment="qp", random_state=0).fit(X, y), X, y) < 0)
+    True
+    """
     return -feature_space_measure(estimator.kernel(X), y)
 
 
