@@ -233,7 +233,7 @@ def test_out_of_rounds_is_said():
 def test_infinite_p_is_refused_and_auto_takes_care():
     bank, y = sonar_like(n=40)
     problem = Problem(bank, Hinge(), LpNorm(np.inf), y, np.ones(y.shape))
-    with pytest.raises(ValueError, match="finite p"):
+    with pytest.raises(TypeError, match="finite p"):
         newton(problem)
     assert automatic(problem).converged
 

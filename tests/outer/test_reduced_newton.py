@@ -147,5 +147,5 @@ def test_warm_start_and_rounds():
 
 def test_infinite_p_is_refused():
     bank, y = sonar_like(n=40)
-    with pytest.raises(ValueError, match="finite p"):
+    with pytest.raises(TypeError, match="finite p"):
         reduced_newton(Problem(bank, Hinge(), LpNorm(np.inf), y, np.ones(y.shape)))

@@ -284,6 +284,8 @@ class BaseMKL(KernelEstimator):
             matrices = 2.0 + n_tasks
         if self.combination != "sum":
             matrices += 1.0  # for the derivative
+        if self.solver == "simple":
+            matrices += 3.0  # both ends of a step, and the change
         need = int(matrices * 8 * n * n)
         if self.solver == "hessian":
             m = len(self._bank(table))

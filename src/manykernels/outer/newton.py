@@ -85,7 +85,7 @@ def newton(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: 
     """
     p = 1.0 if isinstance(problem.norm, MixedNorm) else getattr(problem.norm, "p", np.inf)
     if not isinstance(problem.norm, (LpNorm, LpPenalty, MixedNorm)) or np.isinf(p):
-        raise ValueError(
+        raise TypeError(
             f"solver='newton' needs LpNorm(p) with finite p, LpPenalty(p) or MixedNorm(q), got {problem.norm!r}."
         )
     problem.require(NEEDS, "newton")

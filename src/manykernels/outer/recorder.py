@@ -19,7 +19,10 @@ _LEAST_INNER_TOL = 1e-13
 # Below this tolerance, a tighter one that gains nothing means that the inner solver has come to its end.
 _STALLED_BELOW = 1e-8
 _PATIENCE = 5
+# So many steps without a smaller gap are enough: where the inner solver is at its end, and where it is not, since there
+# a kernel of tiny weight may be growing.
 _LONG = 50
+_VERY_LONG = 500
 # The inner solver's own error may be this part of the gap that is expected; else it is asked for more.
 _INNER_SHARE = 0.2
 # Rounding of a quadratic form, beside the sum of the absolute values of its terms.
@@ -60,7 +63,8 @@ class Recorder:
     def is_stuck(self) -> bool:
         """Whether the inner solver is at the end of its digits: it stalls, or the gap has long not become smaller."""
         since = int(np.argmin([np.inf, *(abs(step.gap) for step in reversed(self.trace))])) - 1
-        return self.n_stalled > _PATIENCE or since > _LONG
+        patience = _LONG if self._inner_tol <= _STALLED_BELOW else _VERY_LONG
+        return self.n_stalled > _PATIENCE or since > patience
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:

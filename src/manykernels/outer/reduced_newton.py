@@ -100,7 +100,7 @@ def reduced_newton(
     True
     """
     if not isinstance(problem.norm, LpNorm) or np.isinf(problem.norm.p):
-        raise ValueError(f"reduced_newton needs LpNorm(p) with finite p, got {problem.norm!r}.")
+        raise TypeError(f"solver='reduced_newton' needs LpNorm(p) with finite p, got {problem.norm!r}.")
     problem.require(NEEDS, "reduced_newton")
     with blas_threads_for(problem.bank.n_samples):
         run = _Run(problem, problem.norm.p, tol, max_iter)

@@ -6,7 +6,7 @@ The pivot is the kernel with the largest weight, and the others move against the
 
 so that the sum of the weights stays 1. While J falls, a step goes to where the first weight becomes 0, and on from
 there in the direction without it. Golden sections find the best length of the last part. Each value of J is a machine
-solved.
+solved; the kernel is linear in the weights, so between two ends it is a mean of theirs and needs no pass.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from manykernels.compute.linalg import add_scaled
 from manykernels.core.results import Result
 from manykernels.outer.baselines.weight_search import Point, WeightSearch, require
 from manykernels.problem import Problem
@@ -23,6 +24,8 @@ _GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
 _WIDTH = 0.1  # of the step: golden sections end with an interval that is no wider
 _MOST_SECTIONS = 60
 _LEAST_SHARE = 1e-6
+_LEAST_WEIGHT = 1e-8
+_ROUNDING = 1e-15
 _NEGLIGIBLE = 1e-12  # of the largest entry of a direction: such entries are rounding
 
 
@@ -84,43 +87,88 @@ class ReducedGradient(WeightSearch):
 
     share = 0.1
 
+    def __init__(self, problem: Problem, tol: float) -> None:
+        super().__init__(problem, tol)
+        # Where rows are computed on demand, other weights cost no pass, and there are no matrices to take means of.
+        self.has_matrix = isinstance(self.K, np.ndarray)
+        if self.has_matrix:
+            # The combined kernels at both ends of a step, and the change between them for a step of length 1.
+            self.K_here, self.K_end, self.change = (np.empty_like(self.K) for _ in range(3))
+
     def advance(self, here: Point) -> Point | None:
         """Return the point after one direction; if J does not fall, the same weights with a more exact machine."""
-        pivot = int(here.weights.argmax())
-        there = self._descend(here, reduced_direction(here.weights, here.gradient, pivot), pivot)
+        if np.any((here.weights > 0.0) & (here.weights < _LEAST_WEIGHT)):
+            # One of 1e-20 would end the step before J has changed by more than its error.
+            here = self.evaluate(_without(here.weights, _LEAST_WEIGHT), here.machine)
+        there = self._descend(here)
         if there.value < here.value:
             return there
         self.share *= 0.1
         return self.evaluate(here.weights, here.machine) if self.share > _LEAST_SHARE else None
 
-    def _descend(self, here: Point, direction: np.ndarray, pivot: int) -> Point:
+    def _descend(self, here: Point) -> Point:
         """Put weights to 0 while J falls, then search along what is left of the direction."""
-        while np.any(direction > 0.0):
+        pivot = int(here.weights.argmax())
+        direction = reduced_direction(here.weights, here.gradient, pivot)
+        if self.has_matrix:
+            self._combine(here.weights, self.K_here)
+            self._combine(np.maximum(direction, 0.0), self.change)
+            self.change -= self._combine(np.maximum(-direction, 0.0), self.K_end)
+        while direction.max() > 0.0 > direction.min():
             shrinking = np.flatnonzero(direction < 0.0)
             lengths = here.weights[shrinking] / -direction[shrinking]
             first, length = int(shrinking[lengths.argmin()]), float(lengths.min())
-            end = self.evaluate(_moved(here.weights, direction, length, first), here.machine)
+            end = self._end(here, direction, length, first)
             if end.value >= here.value:
-                return self._search(here, direction, length, end)
+                return self._search(here, end)
             here = end
             if first == pivot:
                 break  # what else rises would have to be paid for by the pivot
+            if self.has_matrix:
+                self.K_here, self.K_end = self.K_end, self.K_here
+                self._hand_over(first, pivot, direction[first])
             direction[first] = direction[pivot] = 0.0
             direction[pivot] = -direction.sum()
         return here
 
-    def _search(self, here: Point, direction: np.ndarray, length: float, end: Point) -> Point:
+    def _combine(self, weights: np.ndarray, out: np.ndarray) -> np.ndarray:
+        return self.problem.bank.combine(weights, out=out)
+
+    def _hand_over(self, first: int, pivot: int, part: float) -> None:
+        """Let the pivot change in place of a kernel whose weight is 0; two kernels are read, not all."""
+        for kernel, factor in ((first, -part), (pivot, part)):
+            add_scaled(
+                self._combine(np.eye(1, self.problem.bank.n_kernels, kernel)[0], self.K_end), factor, self.change
+            )
+
+    def _end(self, here: Point, direction: np.ndarray, length: float, first: int) -> Point:
+        """Return the point at which the first weight becomes 0."""
+        weights = here.weights + length * direction
+        weights[first] = 0.0
+        weights = _without(weights, _ROUNDING)
+        if not self.has_matrix:
+            return self.evaluate(weights, here.machine)
+        self.K_end[...] = self.K_here
+        add_scaled(self.change, length, self.K_end)
+        return self.solved(weights, self.K_end, here.machine)
+
+    def _search(self, here: Point, end: Point) -> Point:
         """Return the lowest point between here and the end by golden sections."""
 
         def at(part: float) -> Point:
-            return self.evaluate(_moved(here.weights, direction, part), here.machine)
+            weights = (1.0 - part) * here.weights + part * end.weights
+            if not self.has_matrix:
+                return self.evaluate(weights, here.machine)
+            np.multiply(self.K_end, part, out=self.K)
+            add_scaled(self.K_here, 1.0 - part, self.K)
+            return self.solved(weights, self.K, here.machine)
 
-        return golden_section(at, length, min(here, end, key=_value))
+        return golden_section(at, min(here, end, key=_value))
 
 
-def golden_section(at: Callable[[float], Point], length: float, best: Point) -> Point:
-    """Return the lowest of the points that a golden section search on [0, length] meets, and of ``best``."""
-    low, high = 0.0, length
+def golden_section(at: Callable[[float], Point], best: Point) -> Point:
+    """Return the lowest of the points that a golden section search on [0, 1] meets, and of ``best``."""
+    low, high = 0.0, 1.0
     left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
     one, two = at(left), at(right)
     for _ in range(_MOST_SECTIONS):
@@ -142,9 +190,7 @@ def _value(point: Point) -> float:
     return point.value
 
 
-def _moved(weights: np.ndarray, direction: np.ndarray, length: float, first: int | None = None) -> np.ndarray:
-    """Return the weights after a step, with the one that becomes 0 first exactly there."""
-    there = np.maximum(weights + length * direction, 0.0)
-    if first is not None:
-        there[first] = 0.0
-    return there / there.sum()
+def _without(weights: np.ndarray, least: float) -> np.ndarray:
+    """Return the weights of sum 1 with 0 for those that are less."""
+    kept = np.where(weights < least, 0.0, weights)
+    return kept / kept.sum()

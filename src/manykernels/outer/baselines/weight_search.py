@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -34,13 +35,18 @@ def require(problem: Problem, solver: str, *, largest_p: float = 1.0, needs: fro
 
 @dataclass(frozen=True)
 class Point:
-    """Weights with their machine, its quadratic forms, J (from above), and by how much that may be too high."""
+    """Weights with their machine, J (from above), and by how much that may be too high."""
 
+    problem: Problem
     weights: np.ndarray
     machine: Machine
-    quad_forms: np.ndarray
     value: float
     error: float
+
+    @cached_property
+    def quad_forms(self) -> np.ndarray:
+        """The machine's quadratic forms; the pass is made when they are asked for, which a line search never does."""
+        return self.problem.quad_forms(self.machine)
 
     @property
     def gradient(self) -> np.ndarray:
@@ -92,13 +98,15 @@ class WeightSearch(ABC):
             here = None if is_over or self.is_at_its_end else self.advance(here)
 
     def evaluate(self, weights: np.ndarray, begin: Machine | None, most: float = np.inf) -> Point:
-        """Solve with these weights: one combining pass, an inner solve, one pass of quadratic forms.
+        """Solve with these weights: one combining pass and an inner solve.
 
         The machine is as exact as the gap so far asks for, or a gap of ``most`` if that is less.
         """
+        return self.solved(weights, self.problem.bank.combine(weights, out=self.K), begin, most)
+
+    def solved(self, weights: np.ndarray, K: np.ndarray, begin: Machine | None, most: float = np.inf) -> Point:
+        """Do the same where the combined kernel is known."""
         problem = self.problem
         expected = min(most, self.share * max(self.tol, 0.2 * min(self.recorder.gap, _FIRST_GAP)))
-        machine = self.recorder.solve(problem.bank.combine(weights, out=self.K), begin, expected)
-        return Point(
-            weights, machine, problem.quad_forms(machine), problem.objective(machine), problem.inner_gap(machine)
-        )
+        machine = self.recorder.solve(K, begin, expected)
+        return Point(problem, weights, machine, problem.objective(machine), problem.inner_gap(machine))

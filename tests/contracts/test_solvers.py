@@ -1,0 +1,79 @@
+"""Every solver gives the same optimum of one problem, up to its stated gap, whatever the norm and the loss."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from manykernels.estimators.base import SOLVERS
+from manykernels.kernels import Gaussian, KernelBank, Linear
+from manykernels.losses import EpsilonInsensitive, Hinge, Logistic, Squared, SquaredHinge
+from manykernels.norms import ElasticNorm, LpNorm, LpPenalty, MixedNorm
+from manykernels.problem import Problem
+
+LOSSES = [Hinge(), SquaredHinge(), Logistic(), Squared(), EpsilonInsensitive(0.1)]
+L1 = [LpNorm(1)]
+LP = [LpNorm(1.5), LpNorm(2)]
+EQUAL = [LpNorm(np.inf)]
+PENALTIES = [LpPenalty(1), LpPenalty(2)]
+GROUPS = [MixedNorm(2)]
+ELASTIC = [ElasticNorm(0.1)]
+NORMS = L1 + LP + EQUAL + PENALTIES + GROUPS + ELASTIC
+# What each takes; the rest it refuses.
+TAKES = {
+    "auto": NORMS,
+    "newton": L1 + LP + PENALTIES + GROUPS,
+    "reduced_newton": L1 + LP,
+    "group_lasso": NORMS,
+    "spg": L1 + LP + EQUAL + PENALTIES,
+    "pgd": L1 + LP + EQUAL + PENALTIES,
+    "mirror": L1 + GROUPS,
+    "simple": L1,
+    "silp": L1 + LP + EQUAL,
+    "level": L1,
+    "hessian": L1,
+    "smo": LP + EQUAL,
+}
+TOL = 1e-3
+
+
+def problem_of(loss, norm):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(40, 3))
+    score = X[:, 0] + np.sin(2 * X[:, 1]) + 0.3 * rng.normal(size=40)
+    y = score if isinstance(loss, (Squared, EpsilonInsensitive)) else np.where(score > 0, 1.0, -1.0)
+    kernels = [Gaussian(w, columns=[j], group=str(j)) for j, w in product(range(3), (0.3, 1.0, 3.0))] + [Linear()]
+    bank = KernelBank(kernels).bind(X, normalize="trace", precision="double")
+    if isinstance(norm, MixedNorm):
+        norm = norm.bind(bank.groups)
+    return Problem(bank, loss, norm, y[None], np.full((1, 40), 10.0))
+
+
+def takes(name, norm, loss):
+    return norm in TAKES[name] and (name != "smo" or isinstance(loss, Hinge))
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+@pytest.mark.parametrize("norm", NORMS, ids=repr)
+def test_all_solvers_agree(norm, loss):
+    problem = problem_of(loss, norm)
+    results = {name: solver(problem, tol=TOL) for name, solver in SOLVERS.items() if takes(name, norm, loss)}
+    best = min(result.certificate.primal for result in results.values())
+    for name, result in results.items():
+        assert result.converged, name
+        assert result.certificate.primal <= best + 1.001 * TOL * abs(result.certificate.primal), name
+        assert result.certificate.dual <= best * (1.0 + 1e-12), name
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+@pytest.mark.parametrize("norm", NORMS, ids=repr)
+def test_what_a_solver_does_not_take_it_refuses(norm, loss):
+    problem = problem_of(loss, norm)
+    for name in SOLVERS:
+        if not takes(name, norm, loss):
+            with pytest.raises(TypeError, match=name):
+                SOLVERS[name](problem, tol=TOL)
+
+
+def test_every_solver_is_in_the_table():
+    assert set(TAKES) == set(SOLVERS)
