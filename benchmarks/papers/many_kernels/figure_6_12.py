@@ -2,8 +2,7 @@
 
     MANYKERNELS_DATA=<folder> python -m benchmarks.papers.many_kernels.figure_6_12 [--runs 3] [--out folder]
 
-The split sizes of Table 6.2, features standardized; lists of 20 widths from 0.1 to 100. Median ranks of the thesis over
-its eleven sets: GCD-2s 3 / 2 (1D / nD), CKL 3 / 5, AMKL 3, LPMKL 4 and 7, UNIFORM 7.
+The split sizes of Table 6.2, features standardized; lists of 20 widths from 0.1 to 100. The thesis has eleven sets.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ def main() -> None:
         print(f"\n{name}")
         outcomes.append(compare(own, lambda run, name=name: classes(name, run), options.runs))
         bars(options.out, f"figure_6_12_{name}", {t: o.error for t, o in outcomes[-1].items()}, "error in %")
-    ranks = ranks_and_seconds(outcomes, "Table 6.4, other data")
+    ranks = ranks_and_seconds(outcomes, "other")
     conclude("many widths with shrinkage rank before CKL with many widths", ranks["GCD-2s (nD)"] < ranks["CKL (nD)"])
     conclude("the equal sum ranks behind GCD-2s", ranks["UNIFORM"] > max(ranks["GCD-2s (1D)"], ranks["GCD-2s (nD)"]))
 

@@ -18,6 +18,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.svm import SVC
 
+from benchmarks.framework import expected, show
 from benchmarks.papers.many_kernels.common import median_ranks
 from manykernels import AlignedKernel, MKLClassifier
 from manykernels.alignment import Target, centered_alignment
@@ -130,14 +131,19 @@ def _quietly(method: Method, parts: tuple[Data, Data, Data]) -> Outcome:
     return method(*parts)
 
 
-def ranks_and_seconds(outcomes: Sequence[dict[str, Outcome]], title: str) -> dict[str, float]:
-    """Print and return the median rank in error of each method over tasks, and its mean time."""
+def ranks_and_seconds(outcomes: Sequence[dict[str, Outcome]], data: str) -> dict[str, float]:
+    """Print and return the median rank in error of each method over tasks, and print its mean time, by Table 6.4."""
+    paper = expected(__file__)["table_6_4"][data]
     names = list(outcomes[0])
     found = median_ranks({name: np.array([task[name].error for task in outcomes]) for name in names})
     seconds = np.mean([[task[name].seconds for name in names] for task in outcomes], axis=0)
-    print(f"\n{title}: median rank and mean seconds")
-    for (name, rank), spent in zip(found.items(), seconds, strict=True):
-        print(f"  {name:18s} {rank:4.1f}  {spent:8.3f} s")
+    lines = []
+    for (name, rank), spent in zip(found.items(), seconds.tolist(), strict=True):
+        theirs = [*paper.get(name, ()), None, None][:2]
+        shown = ["" if value is None else f"{value:g}" for value in theirs]
+        faster = "" if theirs[1] is None else f"{theirs[1] / spent:.0f}x"
+        lines.append((name, f"{rank:.1f}", shown[0], f"{spent:.3f}", shown[1], faster))
+    show(f"Table 6.4, {data}", ("", "median rank", "thesis", "seconds", "thesis", "faster"), lines)
     return found
 
 
