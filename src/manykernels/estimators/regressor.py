@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from manykernels.core.samples import distinct_samples
 from manykernels.estimators.base import BaseMKL, Workbench
 from manykernels.estimators.kernel_estimator import check_choice, check_number
 from manykernels.losses import EpsilonInsensitive, Loss, Squared
@@ -103,9 +101,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         self.verbose = verbose
 
     def _fit(self, given: Any, y: Any, sample_weight: Any, workbench: Workbench | None = None) -> None:
-        X, y = validate_data(self, given, y, y_numeric=True, **self._data_rules())
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        samples = distinct_samples(X, y.astype(np.float64), weight)
+        X, y, samples = self._read(given, y, sample_weight, numeric=True)
         target = y[samples.rows].astype(np.float64)
         # The intercept takes up any offset of the target, which would only cost digits.
         offset = float(np.average(target, weights=samples.weight)) if self.fit_intercept else 0.0
