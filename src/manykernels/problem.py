@@ -217,7 +217,8 @@ class Problem:
         options: dict[str, Any] = {"intercept": self.fit_intercept}
         if isinstance(self.loss, SmoothLoss):
             begin = None if start is None else (start.beta[t], float(start.intercept[t]))
-            solution = newton_cg.solve(K.product, K.diagonal(), y, C, self.loss, start=begin, tol=1e-2 * tol, **options)
+            options["tol"] = max(1e-2 * tol, K.unit_roundoff)  # the objective itself is known no better
+            solution = newton_cg.solve(K.product, K.diagonal(), y, C, self.loss, start=begin, **options)
             beta = self.feasible(solution.beta, t)
             return beta, solution.decision if np.array_equal(beta, solution.beta) else K.product(beta[None])[0]
         if not isinstance(self.loss, (Hinge, EpsilonInsensitive)):

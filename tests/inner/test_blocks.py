@@ -12,6 +12,7 @@ class OnDevice:
 
     def __init__(self, K, rounds=False):
         self.K, self.n, self.rounds, self.n_blocks = K, K.shape[0], rounds, 0
+        self.unit_roundoff = 2.0**-24 if rounds else 2.0**-53
 
     def _rounded(self, values):
         return values.astype(np.float32).astype(float) if self.rounds else values

@@ -199,6 +199,10 @@ class Device:
         host = host if host.flags.c_contiguous and host.flags.writeable else np.array(host)
         return self.torch.from_numpy(host).to(self.where, self.wide if dtype is None else dtype)
 
+    def sent(self, values: Any, dtype: Any) -> Tensor:
+        """Return values on the device, where they may lie already."""
+        return values.to(dtype) if self.torch.is_tensor(values) else self.send(values, dtype)
+
     def places(self, rows: Rows) -> Rows:
         """Return what tensors on the device are indexed with: a slice as it is, numbers as a tensor."""
         return rows if isinstance(rows, slice) else self.send(rows, self.torch.int64)
@@ -235,11 +239,13 @@ class Device:
         if values.dtype == self.wide:
             return self.torch.matmul(values, vectors.to(self.wide).T)
         right, total = vectors.to(values.dtype).T, None
+        is_one = right.shape[1] == 1
+        right = right[:, 0] if is_one else right
         with self.exact():
             for low in range(0, max(right.shape[0], 1), _SUM_COLUMNS):
                 part = self.torch.matmul(values[..., low : low + _SUM_COLUMNS], right[low : low + _SUM_COLUMNS])
                 total = part.to(self.wide) if total is None else total.add_(part)
-        return total
+        return total[..., None] if is_one and total is not None else total
 
     def squared_distances(self, left: Tensor, right: Tensor) -> Tensor:
         """Return |x_i - z_j|^2 of the rows, shape (n, l), never negative; in float64, so that no digits are lost."""
@@ -257,7 +263,7 @@ class Device:
         return _fused_kernels(str(self.where))
 
     def exp_forms(
-        self, D: Tensor, left: Tensor, right: Tensor, rates: np.ndarray, first: np.ndarray, *, symmetric: bool
+        self, D: Tensor, left: Tensor, right: Tensor, rates: Any, first: np.ndarray, *, symmetric: bool
     ) -> Tensor:
         """Return sum_rc left[t, r] right[t, c] 2^(rates[k] D[s, r, c]) for the kernels k of every set s.
 
@@ -265,7 +271,7 @@ class Device:
         ----------
         D : tensor of shape (n_sets, n_rows, n_columns)
         left, right : tensors of shape (n_tasks, n_rows) and (n_tasks, n_columns)
-        rates : ndarray of shape (n_kernels,)
+        rates : ndarray or tensor of shape (n_kernels,)
         first : ndarray of shape (n_sets + 1,)
             The kernels of set s are ``first[s]`` to ``first[s + 1]``.
         symmetric : bool
@@ -275,12 +281,12 @@ class Device:
         -------
         tensor of shape (n_tasks, n_kernels), in ``wide``
         """
-        own, fused = self.send(rates, D.dtype), self.fused(D.dtype)
+        own, fused = self.sent(rates, D.dtype), self.fused(D.dtype)
         left, right = left.to(self.wide), right.to(self.wide)
         if fused is not None:
             sides = zip(left.to(D.dtype), right.to(D.dtype), strict=True)
             return self.torch.stack([fused.forms(self, D, a, b, own, first, symmetric) for a, b in sides])
-        out = self.zeros(left.shape[0], rates.size)
+        out = self.zeros(left.shape[0], int(first[-1]))
         for s in range(D.shape[0]):
 
             def part(kernels: slice, rows: slice, s: int = s) -> Tensor:

@@ -27,9 +27,10 @@ _ROUGH = 0.1  # a block is left when its violation is this part of that of all s
 
 
 class BlockKernel(Protocol):
-    """What is asked of the kernel."""
+    """What is asked of the kernel; its values are exact to ``unit_roundoff``."""
 
     n: int
+    unit_roundoff: float
 
     def diagonal(self) -> np.ndarray: ...
     def product(self, beta: np.ndarray) -> np.ndarray: ...
@@ -58,7 +59,7 @@ def solve_blocks(
     >>> import numpy as np
     >>> from manykernels.inner.blocks import solve_blocks
     >>> class Identity:
-    ...     n = 2
+    ...     n, unit_roundoff = 2, 2.0**-53
     ...     def diagonal(self):
     ...         return np.ones(2)
     ...     def product(self, beta):
@@ -74,6 +75,7 @@ def solve_blocks(
     state = _State(K, y, lower, upper, float(epsilon), intercept, smo.feasible_start(start, lower, upper, intercept))
     n_iter, idle, n_renewed, last = 0, 0, 0, np.empty(0, np.int64)
     most, violation = 1000 * y.size + _FEW_STEPS, state.violation()
+    wanted, tol = tol, max(tol, state.rounding())
     while violation > tol and n_renewed <= _RENEWALS:
         last = state.choose(last)
         used, gain = state.solve(last, max(tol, _ROUGH * violation), min(100 * last.size, most - n_iter))
@@ -83,9 +85,10 @@ def solve_blocks(
             # The corrections have left their rounding in the gradient: what counts is one made anew.
             state.renew()
             violation, n_renewed = state.violation(), n_renewed + 1
+            tol = max(wanted, state.rounding())
             if n_iter >= most:
                 break
-    return BoxSolution(state.beta, state.gradient, n_iter, bool(violation <= tol))
+    return BoxSolution(state.beta, state.gradient, n_iter, bool(violation <= wanted))
 
 
 class _State:
@@ -112,6 +115,11 @@ class _State:
 
     def violation(self) -> float:
         return smo.violation(self.gradient, self.beta, self.lower, self.upper, self.epsilon, self.intercept)
+
+    def rounding(self) -> float:
+        """Return about how far rounded kernel values move the gradient: a smaller violation means nothing."""
+        root = np.sqrt(self.diagonal)
+        return self.K.unit_roundoff * float(root.max()) * float(np.linalg.norm(root * self.beta))
 
     def size(self) -> float:
         """Return about how large the objective is, for what counts as nothing beside it."""

@@ -141,6 +141,7 @@ class DeviceKernel:
 
     def __init__(self, bank: DeviceRowsBank) -> None:
         self._bank, self._device, self.n = bank, bank.device, bank.n_samples
+        self.unit_roundoff = bank.unit_roundoff
         self._dtype = bank.device.dtype(PRECISIONS[bank.precision])
         self._weights = np.zeros(bank.n_kernels)
         self._K = bank.device.empty_or_none(self.n, self.n, dtype=self._dtype)
@@ -191,7 +192,11 @@ class DeviceKernel:
 
     def block(self, rows: np.ndarray) -> np.ndarray:
         """Return the block of these rows and columns, shape (len(rows), len(rows))."""
-        return self._device.fetch(self._block(rows, rows))
+        device = self._device
+        if self._K is None:
+            return device.fetch(self._block(rows, rows))
+        places = device.places(rows)
+        return device.fetch(self._K[places[:, None], places])
 
     def columns_product(self, columns: np.ndarray, change: np.ndarray) -> np.ndarray:
         """Return K[:, columns] @ change, shape (n,)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -58,14 +59,14 @@ class DistanceStack:
 
     # -- sums over pairs of samples -----------------------------------------------------------------------------
 
-    def forms(self, beta: np.ndarray, rates: np.ndarray, first: np.ndarray) -> np.ndarray:
+    def forms(self, beta: np.ndarray, rates: Any, first: np.ndarray) -> np.ndarray:
         """Return beta_t' K_k beta_t for beta of shape (n_tasks, n), as (n_tasks, n_kernels).
 
-        Only pairs of samples with a non-zero beta are looked at.
+        Only pairs of samples with a non-zero beta are looked at. The rates may lie on the device already.
         """
         device = self._device
         support = np.flatnonzero(np.any(beta != 0, axis=0))
-        out, own = device.zeros(beta.shape[0], rates.size), device.send(beta[:, support])
+        out, own = device.zeros(beta.shape[0], int(first[-1])), device.send(beta[:, support])
         if 0 < support.size <= _FEW_SAMPLES:
             top, right = device.torch.triu_indices(support.size, support.size, 1, device=device.where)
             self._add_pairs(support, own[:, top] * own[:, right], beta[:, support] ** 2, rates, first, out)
@@ -74,11 +75,11 @@ class DistanceStack:
                 self._add_square(int(s), support, own, rates, first, out)
         return device.fetch(out)
 
-    def inner_products(self, M: np.ndarray, rates: np.ndarray, first: np.ndarray) -> np.ndarray:
+    def inner_products(self, M: np.ndarray, rates: Any, first: np.ndarray) -> np.ndarray:
         """Return the Frobenius inner products <K_k, M> with a symmetric M of shape (n, n)."""
         device = self._device
         support = np.flatnonzero(np.any(M != 0, axis=0))
-        out = device.zeros(1, rates.size)
+        out = device.zeros(1, int(first[-1]))
         inner = M if support.size == M.shape[0] else M[np.ix_(support, support)]
         if 0 < support.size <= _FEW_SAMPLES:
             pairs = device.send(inner[np.triu_indices(support.size, 1)][None])
@@ -88,7 +89,7 @@ class DistanceStack:
         return device.fetch(out)[0]
 
     def _add_pairs(
-        self, support: np.ndarray, pairs: Tensor, own: np.ndarray, rates: np.ndarray, first: np.ndarray, out: Tensor
+        self, support: np.ndarray, pairs: Tensor, own: np.ndarray, rates: Any, first: np.ndarray, out: Tensor
     ) -> None:
         """Add 2 sum_{i<j} pairs_ij K_ij + sum_i own_i K_ii, of the samples in ``support``, to ``out``."""
         device, used = self._device, np.flatnonzero(np.diff(first))
@@ -100,7 +101,9 @@ class DistanceStack:
             low, high = first[sets.start], first[sets.stop]
             places = first[sets.start : sets.stop + 1] - low
             found = device.exp_forms(D, ones, pairs, rates[low:high], places, symmetric=False)
-            return 2.0 * found + device.send(np.repeat(self._diagonals(used[sets], support, own), np.diff(places), 1))
+            counts = device.places(np.diff(places))
+            diagonals = device.send(self._diagonals(used[sets], support, own))
+            return found.mul_(2.0).add_(diagonals.repeat_interleave(counts, dim=1))
 
         for sets, _, found in device.sweep(used.size, 1, support.size**2, part):
             out[:, first[sets.start] : first[sets.stop]] += found
@@ -111,8 +114,9 @@ class DistanceStack:
         top, right = device.torch.triu_indices(size, size, 1, device=device.where)
         if self.held is None:
             return device.torch.stack([self.block(int(s), support, support)[top, right] for s in sets])[:, None]
-        samples = device.places(support)
-        flat = self.held.view(len(self.views), -1).index_select(0, device.places(sets))
+        samples, flat = device.places(support), self.held.view(len(self.views), -1)
+        if sets.size < len(self.views):
+            flat = flat.index_select(0, device.places(sets))
         return flat.index_select(1, samples[top] * self.n + samples[right])[:, None]
 
     def _diagonals(self, sets: np.ndarray, support: np.ndarray, own: np.ndarray) -> np.ndarray:
@@ -120,9 +124,7 @@ class DistanceStack:
         masks = (self.views[s].mask for s in sets)
         return np.stack([own.sum(axis=1) if mask is None else own @ mask[support] for mask in masks], axis=1)
 
-    def _add_square(
-        self, s: int, support: np.ndarray, own: Tensor, rates: np.ndarray, first: np.ndarray, out: Tensor
-    ) -> None:
+    def _add_square(self, s: int, support: np.ndarray, own: Tensor, rates: Any, first: np.ndarray, out: Tensor) -> None:
         """Add the quadratic forms of the kernels of set s to ``out``."""
         device, kernels = self._device, slice(first[s], first[s + 1])
         places = np.array([0, first[s + 1] - first[s]])
@@ -138,25 +140,25 @@ class DistanceStack:
         for _, rows, D in blocks:
             out[:, kernels] += device.exp_forms(D[None], own[:, rows], own, rates[kernels], places, symmetric=False)
 
-    def _add_products(self, support: np.ndarray, M: Tensor, rates: np.ndarray, first: np.ndarray, out: Tensor) -> None:
+    def _add_products(self, support: np.ndarray, M: Tensor, rates: Any, first: np.ndarray, out: Tensor) -> None:
         """Add <K_k, M> of the samples in ``support`` to ``out``, row by row."""
         device = self._device
         for s in np.flatnonzero(np.diff(first)):
             own = rates[first[s] : first[s + 1]]
 
-            def part(kernels: slice, rows: slice, s: int = int(s), own: np.ndarray = own) -> Tensor:
+            def part(kernels: slice, rows: slice, s: int = int(s), own: Any = own) -> Tensor:
                 E = self.powers(s, own[kernels], support[rows], support)
                 return (E.to(device.wide) * M[rows]).sum((1, 2))
 
-            for kernels, _, found in device.sweep(own.size, support.size, support.size, part):
+            for kernels, _, found in device.sweep(len(own), support.size, support.size, part):
                 out[0, first[s] + kernels.start : first[s] + kernels.stop] += found
 
     # -- values -------------------------------------------------------------------------------------------------
 
-    def powers(self, s: int, rates: np.ndarray, rows: Rows, columns: Rows = EVERY) -> Tensor:
+    def powers(self, s: int, rates: Any, rows: Rows, columns: Rows = EVERY) -> Tensor:
         """Return the kernels of set s with these rates, shape (n_kernels, len(rows), len(columns))."""
         D = self.block(s, rows, columns)
-        return (self._device.send(rates, self.dtype)[:, None, None] * D).exp2_()
+        return (self._device.sent(rates, self.dtype)[:, None, None] * D).exp2_()
 
     def add_sum(
         self,
@@ -169,12 +171,16 @@ class DistanceStack:
     ) -> None:
         """Add sum_k coefficients[k] K_k[rows, columns] to ``out``, in place."""
         device, used = self._device, np.flatnonzero(np.diff(first))
-        if self.held is not None and is_every(rows) and is_every(columns) and used.size == len(self.views):
+        is_whole = is_every(rows) and is_every(columns) and self.held is not None
+        if is_whole and used.size == len(self.views):
             device.exp_sum(self.held, coefficients, rates, first, out)
             return
         numbers = np.arange(self.n)[rows]
         for s in used:
             own, places = slice(first[s], first[s + 1]), np.array([0, first[s + 1] - first[s]])
+            if is_whole:
+                device.exp_sum(self.block(int(s), EVERY)[None], coefficients[own], rates[own], places, out)
+                continue
             blocks = device.sweep(1, *out.shape, lambda _, part, s=int(s): self.block(s, numbers[part], columns))
             for _, part, D in blocks:
                 device.exp_sum(D[None], coefficients[own], rates[own], places, out[part])

@@ -53,6 +53,9 @@ class DeviceLadderBank(LadderBank):
         self._stack = DistanceStack(self.device, views, dtype, hold)
         self._set_of = np.repeat(owner, [len(ladder) for ladder in ladders])
         self._rates = gaussian_rates(np.concatenate([ladder.widths for ladder in ladders]))
+        order, first = self._sorted(None)
+        # What a pass over all kernels takes: a million rates are not sent each time.
+        self._every = order, self.device.send(self._rates[order], dtype), first
 
     @property
     def unit_roundoff(self) -> float:
@@ -79,22 +82,29 @@ class DeviceLadderBank(LadderBank):
         if not self._exact:
             return super().quad_forms(beta, subset)
         rows = np.atleast_2d(np.asarray(beta, dtype=np.float64))
-        chosen = slice(None) if subset is None else np.asarray(subset)
-        order, first = self._sorted(None if subset is None else np.asarray(subset))
-        out = np.empty((rows.shape[0], self._rates[chosen].size))
-        out[:, order] = self._stack.forms(rows, self._rates[chosen][order], first)
+        chosen, (order, rates, first) = self._chosen(subset)
+        out = self._stack.forms(rows, rates, first)
+        if not isinstance(order, slice):
+            out[:, order] = out.copy()
         out *= self.scale[chosen]
         np.maximum(out, 0.0, out=out)
         return out if np.ndim(beta) == 2 else out[0]
+
+    def _chosen(self, subset: np.ndarray | None) -> tuple[Any, tuple[Any, Any, np.ndarray]]:
+        """Return the kernels of the subset, and their order by sets, rates in that order and where sets start."""
+        if subset is None:
+            return slice(None), self._every
+        chosen = np.asarray(subset)
+        order, first = self._sorted(chosen)
+        return chosen, (order, self._rates[chosen][order], first)
 
     def inner_products(self, M: np.ndarray, subset: np.ndarray | None = None) -> np.ndarray:
         """Return the Frobenius inner products <K_k, M>."""
         if not self._exact:
             return super().inner_products(M, subset)
-        chosen = slice(None) if subset is None else np.asarray(subset)
-        order, first = self._sorted(None if subset is None else np.asarray(subset))
-        out = np.empty(self._rates[chosen].size)
-        out[order] = self._stack.inner_products(M, self._rates[chosen][order], first)
+        chosen, (order, rates, first) = self._chosen(subset)
+        out = np.empty(int(first[-1]))
+        out[order] = self._stack.inner_products(M, rates, first)
         return out * self.scale[chosen]
 
     def combine(self, weights: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
