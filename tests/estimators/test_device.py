@@ -8,7 +8,7 @@ import pytest
 from sklearn.datasets import make_classification, make_regression
 
 from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, load
-from manykernels.compute.gpu import has_device
+from manykernels.compute.gpu import Device, has_device
 from manykernels.estimators import base, predictor
 from manykernels.kernels import Gaussian, GaussianFamily, GaussianLadder, Linear, Polynomial
 from manykernels.norms import MixedNorm
@@ -97,6 +97,24 @@ def test_ladders():
     assert list(there.kernel_names_[:5]) == list(here.kernel_names_[:5])
     for group in range(len(VIEWS)):  # neighbors on a ladder share the weight as they like
         assert there.group_weights_[group] == pytest.approx(here.group_weights_[group], abs=5e-3)
+
+
+@pytest.mark.parametrize("settings", [{"norm": 1}, {"norm": 2, "tol": 1e-6}, {"norm": 2, "center": True}], ids=str)
+@pytest.mark.usefixtures("stays")
+def test_a_device_without_double_precision(monkeypatch, settings):
+    """As Apple's: single precision there, and where that does not suffice the CPU."""
+    own = Device.__init__
+
+    def poor(self, *rest, **options):
+        own(self, *rest, **options)
+        self.has_double, self.wide = False, self.torch.float32
+
+    monkeypatch.setattr(Device, "__init__", poor)
+    X, y = classes()
+    here = MKLClassifier(KERNELS, **settings).fit(X, y)
+    there = MKLClassifier(KERNELS, **settings, device="torch:cpu").fit(X, y)
+    assert there.converged_
+    assert there.objective_ == pytest.approx(here.objective_, rel=2e-3)
 
 
 def test_cross_validation_takes_the_device():

@@ -32,6 +32,7 @@ _SHARE_OF_BLOCK = 64  # a block takes at most this part of the free memory: it i
 _FEWEST_ENTRIES = 1 << 10
 _LOG2_E = float(np.log2(np.e))
 _TORCH_NAMES = re.compile(r"cuda(:\d+)?|mps|torch:cpu")
+_PINNED = 1 << 16, 1 << 25  # entries of what comes back through memory that does not move
 # From this number of entries on, one block of threads a piece of the matrix is enough to fill a GPU.
 _MANY_ENTRIES = 1 << 20
 
@@ -197,7 +198,10 @@ class Device:
         """Return the array on the device, by default in ``wide``."""
         host = np.asarray(array)
         host = host if host.flags.c_contiguous and host.flags.writeable else np.array(host)
-        return self.torch.from_numpy(host).to(self.where, self.wide if dtype is None else dtype)
+        tensor, dtype = self.torch.from_numpy(host), self.wide if dtype is None else dtype
+        if not self.has_double:
+            tensor = tensor.to(dtype)  # a device without float64 does not even take it to round it
+        return tensor.to(self.where, dtype)
 
     def sent(self, values: Any, dtype: Any) -> Tensor:
         """Return values on the device, where they may lie already."""
@@ -209,7 +213,12 @@ class Device:
 
     def fetch(self, tensor: Tensor) -> np.ndarray:
         """Return a tensor as an array of float64."""
-        return tensor.to(self.wide).cpu().numpy().astype(np.float64, copy=False)
+        found = tensor.to(self.wide)
+        if self.where.type == "cuda" and _PINNED[0] <= found.numel() <= _PINNED[1]:
+            # Memory that does not move is written several times faster; torch keeps it for the next time.
+            host = self.torch.empty(found.shape, dtype=self.wide, pin_memory=True)
+            return host.copy_(found).numpy()
+        return found.cpu().numpy().astype(np.float64, copy=False)
 
     def fetch_into(self, tensor: Tensor, out: np.ndarray) -> np.ndarray:
         """Write a tensor to an array and return it."""

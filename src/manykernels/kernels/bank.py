@@ -304,8 +304,8 @@ def _bind_device(
     precision: str,
     comes_back: bool,
 ) -> DeviceBank | None:
-    """Store the kernels on the device; None where it has no double precision and that is asked for."""
-    if precision == "double" and not device.has_double:
+    """Store the kernels on the device; None where it has no double precision, and that is needed."""
+    if not device.has_double and (precision == "double" or normalization.means is not None):
         return None
     storages = plan_device(device, bound, X, normalization, weight, storage=storage, dtype=PRECISIONS[precision])
     kind = DeviceRowsBank if storage == "rows" else DeviceBank
