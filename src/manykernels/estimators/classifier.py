@@ -89,7 +89,9 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         Features of each kernel, or the share of its trace that may be lost.
     memory_budget : int, str or None, default None
         Memory that a fit may use, in bytes or as "2GB"; None is half of what is free.
-    device : {"cpu"}, default "cpu"
+    device : {"cpu", "cuda", "cuda:0", ..., "mps"}, default "cpu"
+        Where the kernels lie and passes over them are made; a GPU needs ``pip install "manykernels[gpu]"``. It is for
+        lists of kernels, combination="sum". A model fitted there is used anywhere.
     n_jobs : int or None, default None
         Classes learned at the same time, when each has its own kernel.
     random_state : int, RandomState or None, default None
