@@ -26,7 +26,7 @@ def classes(n_classes=2, n=240):
 def stays(request, monkeypatch):
     """Whether the combined kernel stays on the device, as for many samples."""
     if request.param:
-        monkeypatch.setattr(base, "LARGE", 100)
+        monkeypatch.setattr(base, "LARGE", 10)
     return request.param
 
 

@@ -19,7 +19,7 @@ from manykernels.kernels.storage import PackedStorage, Storage, held_here
 # With fewer samples, a pass over a few kernels is over on the CPU before a device has begun.
 _FEW_SAMPLES = 512
 # From here on the combined kernel stays on the device, and so do the products of the inner solver with it.
-LARGE = 8000
+LARGE = 3000
 _COARSE = 3000
 
 
