@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 from joblib import Parallel, delayed
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
@@ -118,6 +119,8 @@ class BaseMKL(KernelEstimator):
             raise ValueError("missing='ignore' needs combination='sum'.")
         if not isinstance(self.max_iter, (int, np.integer)) or self.max_iter < 1:
             raise ValueError(f"max_iter must be a whole number of at least 1, got {self.max_iter!r}.")
+        if self._is_distributed() and (self.combination != "sum" or isinstance(self.kernels, Family)):
+            raise ValueError("n_jobs='dask' needs combination='sum' and a list of kernels.")
 
     def _check_solver(self) -> None:
         """Raise if the solver is for the other kind of kernel sets, or a parameter for lists only."""
@@ -130,6 +133,31 @@ class BaseMKL(KernelEstimator):
         for name, needed in (("combination", "sum"), ("center", False), ("missing", "error")):
             if getattr(self, name) != needed:
                 raise ValueError(f"A family of kernels needs {name}={needed!r}, got {getattr(self, name)!r}.")
+
+    def _is_distributed(self) -> bool:
+        """Return whether the kernels are to be on Dask workers: ``n_jobs`` is then "dask" or a client."""
+        return not (self.n_jobs is None or isinstance(self.n_jobs, (int, np.integer)))
+
+    def _client(self) -> Any:
+        """Return the client of the workers that hold the kernels, None where they are held here."""
+        if not self._is_distributed():
+            return None
+        from manykernels.distributed import find_client  # noqa: PLC0415 - it needs an optional dependency
+
+        return find_client(self.n_jobs)
+
+    def __getstate__(self) -> dict:
+        """Return what is pickled: a connection to a cluster is not, and becomes "dask"."""
+        state = super().__getstate__()
+        return {**state, "n_jobs": "dask"} if self._is_distributed() else state
+
+    def __sklearn_clone__(self) -> Any:
+        """Return a clone that uses the same cluster."""
+        if not self._is_distributed():
+            return super().__sklearn_clone__()
+        parameters = self.get_params(deep=False)
+        n_jobs = parameters.pop("n_jobs")
+        return type(self)(**{name: clone(value, safe=False) for name, value in parameters.items()}, n_jobs=n_jobs)
 
     def _norm(self) -> Norm:
         if all(hasattr(self.norm, part) for part in _NORM_PARTS):
@@ -243,6 +271,10 @@ class BaseMKL(KernelEstimator):
             return ParametricBank(self.combination, X, weight, normalize=self.normalize, center=self.center)
         if self.combination == "product":
             return self._product_bank(table).bind_product(X, **shared)
+        if (client := self._client()) is not None:
+            from manykernels.distributed import bind  # noqa: PLC0415 - it needs an optional dependency
+
+            return bind(self._bank(table), X, client, driver_bytes=budget, precision=precision, **shared)
         reserve = _WORKING_SET if self._works_on_few() else 0
         return self._bank(table).bind(
             X, memory_budget=budget, storage=storage, precision=precision, reserve=reserve, **shared
@@ -308,6 +340,8 @@ class BaseMKL(KernelEstimator):
         """Return whether the fit can do without the combined kernel as a matrix."""
         if self.combination != "sum" or isinstance(loss, SmoothLoss) or self.solver not in _ROW_SOLVERS:
             return False
+        if self._client() is not None:
+            return False
         return not any(isinstance(kernel, GaussianLadder) for kernel in self._bank(table))
 
     def _solve(self, problems: list[Problem], starts: list[np.ndarray | None]) -> list[Result]:
@@ -321,8 +355,9 @@ class BaseMKL(KernelEstimator):
                 for problem, start in zip(problems, starts, strict=True)
             ]
             # A bank with rows on demand remembers its last problem, and uses all cores by itself.
-            n_jobs = 1 if isinstance(problems[0].bank, OnDemandBank) else self.n_jobs
-            return Parallel(n_jobs=n_jobs, prefer="threads")(jobs)
+            alone = isinstance(problems[0].bank, OnDemandBank) or self._is_distributed()
+            # Shared memory, whatever backend is active: contexts and banks do not travel.
+            return Parallel(n_jobs=1 if alone else self.n_jobs, require="sharedmem")(jobs)
 
     def _solve_one(self, problem: Problem, start: np.ndarray | None, interrupted: threading.Event) -> Result:
         """Solve one of several problems; after Ctrl-C the rest gets one iteration each, for a whole model."""

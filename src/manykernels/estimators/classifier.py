@@ -86,8 +86,9 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     memory_budget : int, str or None, default None
         Memory that a fit may use, in bytes or as "2GB"; None is half of what is free.
     device : {"cpu"}, default "cpu"
-    n_jobs : int or None, default None
-        Classes learned at the same time, when each has its own kernel.
+    n_jobs : int, "dask", dask.distributed.Client or None, default None
+        Classes learned at the same time, when each has its own kernel. With "dask" the kernels are held by the workers
+        of the active Dask client, with a client by its workers; ``memory_budget`` is then for this process alone.
     random_state : int, RandomState or None, default None
         Shuffles the folds of the calibration.
     verbose : int, default 0
@@ -163,7 +164,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         max_iter: int = 1000,
         memory_budget: Any = None,
         device: str = "cpu",
-        n_jobs: int | None = None,
+        n_jobs: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:

@@ -74,7 +74,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         max_iter: int = 1000,
         memory_budget: Any = None,
         device: str = "cpu",
-        n_jobs: int | None = None,
+        n_jobs: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:

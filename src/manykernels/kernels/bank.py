@@ -144,24 +144,27 @@ class KernelBank:
         X = np.asarray(X, dtype=np.float64) if not hasattr(X, "tocsr") else X.tocsr()
         weight = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         options: dict[str, Any] = {"normalize": normalize, "center": center, "storage": storage, "precision": precision}
-        plain = [kernel for kernel in self.kernels if isinstance(kernel, Kernel)]
         ladders = [kernel for kernel in self.kernels if isinstance(kernel, GaussianLadder)]
         if ladders and storage == "rows":
             raise TypeError(f"storage='rows' needs kernels one by one, got {ladders[0]!r}.")
         places = _places(ladders, table)
-        resolved = _resolve(plain, table)
+        resolved = self.resolve(table)
         self.check_views(X, table)
         budget = budget_bytes(memory_budget)
         parts: list[BoundBank | LadderBank] = []
-        if plain:
+        if resolved:
             share = budget // 2 if ladders else budget
-            parts.append(_bind_plain(resolved, X, weight, budget=share, reserve=reserve, **options))
+            parts.append(bind_resolved(resolved, X, weight, budget=share, reserve=reserve, **options))
             budget -= share
         if ladders:
             parts.append(LadderBank(ladders, places, X, weight, budget=budget, learn=_learn, **options))
         bank = parts[0] if len(parts) == 1 else CompositeBank(parts)
-        _report_zero_kernels(bank.names, np.concatenate([part.scale for part in parts]))
+        report_zero_kernels(bank.names, np.concatenate([part.scale for part in parts]))
         return bank
+
+    def resolve(self, table: Any) -> list[BoundKernel]:
+        """Return the plain kernels with the columns that each sees in the table, and warn of duplicates."""
+        return _resolve([kernel for kernel in self.kernels if isinstance(kernel, Kernel)], table)
 
     def written_out(self) -> KernelBank:
         """Return the bank with each ladder as single Gaussian kernels, in the same order as :meth:`bind` has them.
@@ -248,7 +251,7 @@ class KernelBank:
         return self  # like the kernels it holds, a bank does not change
 
 
-def _bind_plain(
+def bind_resolved(
     bound: list[BoundKernel],
     X: Any,
     weight: np.ndarray,
@@ -258,9 +261,9 @@ def _bind_plain(
     budget: int,
     storage: str,
     precision: str,
-    reserve: int,
+    reserve: int = 0,
 ) -> BoundBank:
-    """Check the kernels, learn how to normalize them, and store them."""
+    """Check kernels whose columns are known, learn how to normalize them, and store them."""
     check_positive_semidefinite(bound, X)
     normalization = _learn(bound, X, kind=normalize, center=center, sample_weight=weight)
     if not normalization.fits_single:
@@ -275,7 +278,7 @@ def _bind_plain(
     return OnDemandBank(bank, budget - held)
 
 
-def _report_zero_kernels(names: Sequence[str], scale: np.ndarray) -> None:
+def report_zero_kernels(names: Sequence[str], scale: np.ndarray) -> None:
     """Warn of kernels that are zero on the training data; raise if all are."""
     zero = np.flatnonzero(scale == 0.0)
     if zero.size == len(names):
