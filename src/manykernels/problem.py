@@ -23,11 +23,16 @@ from scipy.optimize import minimize_scalar
 
 from manykernels.core.results import Certificate, Machine
 from manykernels.inner import newton, ridge, smo, svm, svr
+from manykernels.inner.coordinate_descent import MOST_ROUNDS, solve_features
 from manykernels.inner.decomposition import solve_rows
+from manykernels.inner.feature_interior import MOST_FACTORED, solve_interior
+from manykernels.inner.feature_newton import solve_smooth
 from manykernels.losses import EpsilonInsensitive, Hinge, Loss, SmoothLoss, Squared
 
 # The dual is flat around its best point, so that this error of the point costs its square.
 _FINE = 1e-7
+# Of coordinate descent, before the interior point takes over, unless a step of that takes so many operations.
+_FEW_ROUNDS, _HEAVY = 50, 1e13
 
 
 class FiniteBank(Protocol):
@@ -149,6 +154,8 @@ class Problem:
 
     def solve(self, K: Any, start: Machine | None = None, tol: float = 1e-3) -> Machine:
         """Return the machine of every task for the fixed kernel K, warm-started."""
+        if hasattr(K, "vectors"):
+            return self._solve_features(K, start, tol)
         if not isinstance(K, np.ndarray):
             return self._solve_rows(K, start, tol)
         if isinstance(self.loss, Squared) and np.all(self.C[0] == self.C):
@@ -203,6 +210,46 @@ class Problem:
             )
             beta[t], decision[t] = box.beta, box.gradient + y
         return self.machine(beta, decision)
+
+    def _solve_features(self, K: Any, start: Machine | None, tol: float) -> Machine:
+        """Return the machines for a kernel that is given by features of the samples."""
+        beta: np.ndarray = np.empty(self.y.shape)
+        for t in range(beta.shape[0]):
+            y, C = self.y[t], self.C[t]
+            begin = None if start is None else (np.asarray(start.beta[t]), float(start.intercept[t]))
+            if isinstance(self.loss, (Hinge, EpsilonInsensitive)):
+                beta[t] = self._solve_kinked(K, t, self.loss, begin, tol)
+            elif isinstance(self.loss, SmoothLoss):
+                # As with a matrix: a Newton step squares the error.
+                fine = 1e-2 * tol
+                beta[t] = solve_smooth(K, y, C, self.loss, start=begin, intercept=self.fit_intercept, tol=fine).beta
+            else:
+                raise TypeError(f"There is no inner solver for the loss {self.loss!r} on features.")
+            beta[t] = self.feasible(beta[t], t)
+        return self.machine(beta, K.product(beta))
+
+    def _solve_kinked(
+        self, K: Any, t: int, loss: Hinge | EpsilonInsensitive, start: tuple[np.ndarray, float] | None, tol: float
+    ) -> np.ndarray:
+        """Return beta of a task with a piecewise linear loss on features.
+
+        Coordinate descent is fast to a first accuracy, and slow where C is large. The interior point is not, but each
+        of its steps makes and factors a matrix of the features.
+        """
+        y, C, n_columns = self.y[t], self.C[t], np.count_nonzero(K.columns)
+        lower, upper = loss.domain(y, C)
+        epsilon = loss.epsilon if isinstance(loss, EpsilonInsensitive) else 0.0
+        heavy = n_columns > MOST_FACTORED or float(K.n) * n_columns**2 > _HEAVY
+        rounds = MOST_ROUNDS if heavy else _FEW_ROUNDS
+        found = solve_features(
+            K, y, lower, upper, epsilon=epsilon, start=start, intercept=self.fit_intercept, tol=tol, max_rounds=rounds
+        )
+        if found.converged or heavy:
+            return found.beta
+        signs = (1.0, -1.0) if epsilon else (y,)
+        parts = [(sign, np.where(sign > 0, upper, -lower), epsilon - sign * y) for sign in signs]
+        point = (found.beta, found.intercept)
+        return solve_interior(K, y, parts, start=point, intercept=self.fit_intercept, tol=tol)
 
     def feasible(self, beta: np.ndarray, t: int) -> np.ndarray:
         """Return the nearest beta in the domain of the dual: the box, and 1' beta = 0 with an intercept."""

@@ -29,9 +29,11 @@ from manykernels.estimators.kernel_estimator import (
 )
 from manykernels.estimators.predictor import Predictor
 from manykernels.kernels import Gaussian, KernelBank, ParametricKernel
+from manykernels.kernels.approximate import METHODS, check_rank
 from manykernels.kernels.bound import BoundBank
 from manykernels.kernels.composite import CompositeBank
 from manykernels.kernels.family import Family
+from manykernels.kernels.feature_bank import FeatureBank
 from manykernels.kernels.ladder import GaussianLadder, LadderBank
 from manykernels.kernels.on_demand import OnDemandBank
 from manykernels.kernels.parametric import ParametricBank
@@ -63,7 +65,7 @@ _HEADROOM = 0.15
 _NORM_PARTS = ("regularizer", "dual_regularizer", "initial_weights", "scaled")
 # Kernels that the second-order method holds beside a bank that does not fit.
 _WORKING_SET = 60
-Bank = BoundBank | LadderBank | CompositeBank | ParametricBank
+Bank = BoundBank | LadderBank | CompositeBank | ParametricBank | FeatureBank
 SOLVERS: dict[str, Callable[..., Result]] = {
     "auto": automatic,
     "newton": newton,
@@ -82,6 +84,8 @@ FAMILY_SOLVERS = ("auto", "greedy", "ckl", "stochastic_mirror")
 _ROW_SOLVERS = ("auto", "group_lasso", "spg", "pgd", "mirror", "simple", "silp", "level")
 # Matrices of all samples that learning from a family of kernels holds, beside the kernels it selects.
 _FAMILY_MATRICES = 8
+# Numbers a sample and task beside its features: targets, coefficients, predictions, what the solvers keep of them.
+_FEATURE_VECTORS = 20
 # The rest is for the matrix of a working set and for rows on their way into the cache.
 _LEAST_ROWS, _CACHE_SHARE = 256, 0.7
 _RANDOM_STARTS = ("spg", "pgd")  # where a random_state is given; else they start from equal weights
@@ -114,6 +118,10 @@ class BaseMKL(KernelEstimator):
         if not isinstance(self.combination, ParametricKernel):
             check_choice("combination", self.combination, ("sum", "product"))
         check_choice("device", self.device, ("cpu",))
+        check_choice("approximation", self.approximation, METHODS)
+        check_rank(self.rank)
+        if self.approximation is not None and self.combination != "sum":
+            raise ValueError(f"approximation={self.approximation!r} needs combination='sum'.")
         check_choice("missing", self.missing, ("error", "ignore"))
         if self.missing == "ignore" and self.combination != "sum":
             raise ValueError("missing='ignore' needs combination='sum'.")
@@ -130,7 +138,12 @@ class BaseMKL(KernelEstimator):
             return
         if self.solver not in FAMILY_SOLVERS:
             raise ValueError(f"With a family of kernels, solver must be one of {FAMILY_SOLVERS}, got {self.solver!r}.")
-        for name, needed in (("combination", "sum"), ("center", False), ("missing", "error")):
+        for name, needed in (
+            ("combination", "sum"),
+            ("center", False),
+            ("missing", "error"),
+            ("approximation", None),
+        ):
             if getattr(self, name) != needed:
                 raise ValueError(f"A family of kernels needs {name}={needed!r}, got {getattr(self, name)!r}.")
 
@@ -267,6 +280,17 @@ class BaseMKL(KernelEstimator):
             "center": self.center,
             "sample_weight": weight,
         }
+        if self.approximation is not None:
+            seed = check_random_state(self.random_state).randint(2**31 - 1)
+            return self._bank(table).bind_features(
+                X,
+                approximation=self.approximation,
+                rank=self.rank,
+                memory_budget=budget,
+                precision=precision,
+                random_state=seed,
+                **shared,
+            )
         if isinstance(self.combination, ParametricKernel):
             return ParametricBank(self.combination, X, weight, normalize=self.normalize, center=self.center)
         if self.combination == "product":
@@ -309,6 +333,8 @@ class BaseMKL(KernelEstimator):
         """
         budget = budget_bytes(self.memory_budget)
         usable = int((1 - _HEADROOM) * budget)
+        if self.approximation is not None:
+            return "features", max(1, usable - _FEATURE_VECTORS * 8 * n_tasks * n)
         # SMO copies at most half of the samples; a factorization holds copies of the matrix, newton one a task.
         factorizes = isinstance(loss, SmoothLoss) or self._works_on_few() or self.solver == "hessian"
         matrices = 3.0 if factorizes else 1.3
@@ -399,6 +425,8 @@ class BaseMKL(KernelEstimator):
         self.trace_ = [step for result in results for step in result.trace]
         importances = bank.importances(weights.mean(axis=0), self.n_features_in_)
         self.feature_importances_ = importances / (importances.sum() or 1.0)
+        if isinstance(bank, FeatureBank):
+            self.approximation_error_, self.ranks_ = bank.errors, np.diff(bank.first)
         self.extra_: dict = {}
 
     def _warn_if_not_converged(self) -> None:

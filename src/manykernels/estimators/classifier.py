@@ -83,6 +83,12 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     tol : float, default 1e-3
         Relative duality gap to reach.
     max_iter : int, default 1000
+    approximation : {None, "nystroem", "fourier"}, default None
+        For very many samples: each kernel becomes the inner product of a few features, its values with landmarks or
+        random waves (Gaussian kernels). No kernel matrix is made, and the certificate is that of the approximate
+        problem.
+    rank : int, or float between 0 and 1, default 1000
+        Features of each kernel, or the share of its trace that may be lost.
     memory_budget : int, str or None, default None
         Memory that a fit may use, in bytes or as "2GB"; None is half of what is free.
     device : {"cpu"}, default "cpu"
@@ -118,6 +124,11 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     n_iter_, n_inner_solves_ : int
     trace_ : list of Step
         Seconds, objective, gap and active kernels at each iteration.
+    approximation_error_ : ndarray of shape (n_kernels,)
+        Only with an approximation: the share of each kernel's trace that was lost; for waves the mean error of a kernel
+        value beside the mean diagonal.
+    ranks_ : ndarray of shape (n_kernels,)
+        Only with an approximation: the number of features of each kernel.
     temperature_scale_ : float
         Factor that turns decision values into probabilities; 1 unless calibrated.
     feature_importances_ : ndarray of shape (n_features,)
@@ -162,6 +173,8 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         shared_weights: bool = True,
         tol: float = 1e-3,
         max_iter: int = 1000,
+        approximation: str | None = None,
+        rank: float = 1000,
         memory_budget: Any = None,
         device: str = "cpu",
         n_jobs: Any = None,
@@ -184,6 +197,8 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         self.shared_weights = shared_weights
         self.tol = tol
         self.max_iter = max_iter
+        self.approximation = approximation
+        self.rank = rank
         self.memory_budget = memory_budget
         self.device = device
         self.n_jobs = n_jobs

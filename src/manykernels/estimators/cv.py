@@ -148,7 +148,7 @@ class MKLClassifierCV(_Chooser, MKLClassifier):
     scoring : str, callable or None, default None
         None is accuracy.
     loss, combination, solver, normalize, center, missing, fit_intercept, probability, class_weight, multi_class,
-    shared_weights, tol, max_iter, memory_budget, device, random_state, verbose
+    shared_weights, tol, max_iter, approximation, rank, memory_budget, device, random_state, verbose
         As for :class:`MKLClassifier`.
     n_jobs : int, "dask", dask.distributed.Client or None, default None
         Folds at the same time; with "dask" or a client one after the other, each with its kernels on the workers.
@@ -198,6 +198,8 @@ class MKLClassifierCV(_Chooser, MKLClassifier):
         shared_weights: bool = True,
         tol: float = 1e-3,
         max_iter: int = 1000,
+        approximation: str | None = None,
+        rank: float = 1000,
         memory_budget: Any = None,
         device: str = "cpu",
         n_jobs: Any = None,
@@ -222,6 +224,8 @@ class MKLClassifierCV(_Chooser, MKLClassifier):
         self.shared_weights = shared_weights
         self.tol = tol
         self.max_iter = max_iter
+        self.approximation = approximation
+        self.rank = rank
         self.memory_budget = memory_budget
         self.device = device
         self.n_jobs = n_jobs
@@ -240,7 +244,8 @@ class MKLRegressorCV(_Chooser, MKLRegressor):
     cv : int or splitter, default 5
     scoring : str, callable or None, default None
         None is R2.
-    loss, epsilon, combination, solver, normalize, center, missing, fit_intercept, tol, max_iter, memory_budget, device,
+    loss, epsilon, combination, solver, normalize, center, missing, fit_intercept, tol, max_iter, approximation, rank,
+    memory_budget, device,
     n_jobs, random_state, verbose
         As for :class:`MKLRegressor`, n_jobs as for :class:`MKLClassifierCV`.
 
@@ -279,6 +284,8 @@ class MKLRegressorCV(_Chooser, MKLRegressor):
         fit_intercept: bool = True,
         tol: float = 1e-3,
         max_iter: int = 1000,
+        approximation: str | None = None,
+        rank: float = 1000,
         memory_budget: Any = None,
         device: str = "cpu",
         n_jobs: Any = None,
@@ -300,6 +307,8 @@ class MKLRegressorCV(_Chooser, MKLRegressor):
         self.fit_intercept = fit_intercept
         self.tol = tol
         self.max_iter = max_iter
+        self.approximation = approximation
+        self.rank = rank
         self.memory_budget = memory_budget
         self.device = device
         self.n_jobs = n_jobs

@@ -10,6 +10,7 @@ import numpy as np
 
 from manykernels.core.results import Machine
 from manykernels.kernels.bound import learned_kernel
+from manykernels.kernels.feature_bank import FeatureBank
 from manykernels.kernels.features import FeatureMaps
 from manykernels.kernels.learned import LearnedKernel
 from manykernels.kernels.missing import observed
@@ -49,7 +50,12 @@ class Predictor:
     def from_machine(
         cls, bank: Any, weights: np.ndarray, machine: Machine, rows: np.ndarray, n_train: int
     ) -> Predictor:
-        """Keep the support vectors; all samples when the kernels are centred."""
+        """Keep the support vectors; all samples when the kernels are centred, none when they are features."""
+        if isinstance(bank, FeatureBank):
+            vectors, shift = bank.predictor_vectors(weights, machine.beta)
+            nothing = np.zeros((vectors.shape[0], 0))
+            active, nobody = np.flatnonzero(weights > 0), np.zeros(0, np.int64)
+            return cls(bank.learned(weights), nothing, machine.intercept + shift, active, nobody, 0, vectors)
         keep = np.flatnonzero(np.any(machine.beta != 0, axis=0))
         if bank.is_centered or keep.size == 0:
             keep = np.arange(bank.n_samples)

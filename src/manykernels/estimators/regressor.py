@@ -35,7 +35,8 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         (y - z)^2 / 2, or max(0, |y - z| - epsilon).
     epsilon : float, default 0.1
         Width of the tube of the epsilon-insensitive loss.
-    combination, solver, normalize, center, missing, fit_intercept, tol, max_iter, memory_budget, device, n_jobs,
+    combination, solver, normalize, center, missing, fit_intercept, tol, max_iter, approximation, rank, memory_budget,
+    device, n_jobs,
     random_state, verbose
         As for :class:`MKLClassifier`.
 
@@ -72,6 +73,8 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         fit_intercept: bool = True,
         tol: float = 1e-3,
         max_iter: int = 1000,
+        approximation: str | None = None,
+        rank: float = 1000,
         memory_budget: Any = None,
         device: str = "cpu",
         n_jobs: Any = None,
@@ -91,6 +94,8 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         self.fit_intercept = fit_intercept
         self.tol = tol
         self.max_iter = max_iter
+        self.approximation = approximation
+        self.rank = rank
         self.memory_budget = memory_budget
         self.device = device
         self.n_jobs = n_jobs

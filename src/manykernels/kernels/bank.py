@@ -15,6 +15,7 @@ from manykernels.kernels.bound import PRECISIONS, BoundBank
 from manykernels.kernels.checks import check_positive_semidefinite
 from manykernels.kernels.columns import column_names, describe_columns, resolve_columns
 from manykernels.kernels.composite import CompositeBank
+from manykernels.kernels.feature_bank import FeatureBank
 from manykernels.kernels.groups import BoundKernel, make_groups
 from manykernels.kernels.ladder import GaussianLadder, LadderBank
 from manykernels.kernels.missing import check_views, has_gaps
@@ -203,6 +204,62 @@ class KernelBank:
             words = kernel.label or describe_columns(kernel.columns, positions, names, table.shape[1])
             views.append((f"{kernel!r}" if isinstance(kernel, GaussianLadder) else kernel.name(words), positions))
         check_views(X, views)
+
+    def bind_features(
+        self,
+        X: Any,
+        *,
+        source: Any = None,
+        approximation: str = "nystroem",
+        rank: float = 1000,
+        normalize: str | None = "mean_diag",
+        center: bool = False,
+        sample_weight: np.ndarray | None = None,
+        memory_budget: Any = None,
+        precision: str = "single",
+        random_state: Any = None,
+    ) -> FeatureBank:
+        """Bind approximations of the kernels by features of the samples to training data, for very many samples.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            Or anything that has a shape and whose slices and selections of rows are such, as a memory map.
+        approximation : {"nystroem", "fourier"}
+            The kernel's values with landmarks, or random waves (Gaussian kernels).
+        rank : int, or float between 0 and 1
+            Features of each kernel, or the share of its trace that may be lost.
+        source, normalize, center, sample_weight, memory_budget, precision
+            As for :meth:`bind`.
+        random_state : int, Generator or None
+            Chooses the landmarks or waves.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from manykernels.kernels import Gaussian, KernelBank
+        >>> X = np.random.default_rng(0).normal(size=(300, 2))
+        >>> bank = KernelBank([Gaussian(1.0), Gaussian(3.0)]).bind_features(X, rank=20, random_state=0)
+        >>> bank.describe_storage()
+        '2 kernels with 40 features: 48 kB of features in memory'
+        """
+        table = X if source is None else source
+        plain = self.written_out().kernels
+        weight = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        bank = FeatureBank(
+            _resolve([kernel for kernel in plain if isinstance(kernel, Kernel)], table),
+            X,
+            weight,
+            approximation=approximation,
+            rank=rank,
+            normalize=normalize,
+            center=center,
+            precision=precision,
+            budget=budget_bytes(memory_budget),
+            random_state=np.random.default_rng(random_state),
+        )
+        report_zero_kernels(bank.names, bank.scale)
+        return bank
 
     def bind_product(
         self,

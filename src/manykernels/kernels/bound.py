@@ -73,6 +73,15 @@ def learned_kernel(bank: Any, weights: np.ndarray, keep: np.ndarray | None = Non
     )
 
 
+def divided_weights(bound: Sequence[BoundKernel], weights: np.ndarray, n_features: int) -> np.ndarray:
+    """Return each feature's part of the weight, a kernel's being divided over its columns."""
+    out = np.zeros(n_features)
+    for k in np.flatnonzero(weights):
+        positions = bound[int(k)].positions
+        out[positions] += weights[k] / positions.size
+    return out
+
+
 class BoundBank:
     """Kernels bound to training data: what an outer optimizer works with.
 
@@ -275,11 +284,7 @@ class BoundBank:
 
     def importances(self, weights: np.ndarray, n_features: int) -> np.ndarray:
         """Return each feature's part of the weight, a kernel's being divided over its columns."""
-        out = np.zeros(n_features)
-        for k in np.flatnonzero(weights):
-            positions = self.bound[k].positions
-            out[positions] += weights[k] / positions.size
-        return out
+        return divided_weights(self.bound, weights, n_features)
 
     def learned(self, weights: np.ndarray, keep: np.ndarray | None = None) -> LearnedKernel:
         """Return the combined kernel as a function of new data; see :func:`learned_kernel`."""

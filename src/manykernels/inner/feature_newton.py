@@ -1,0 +1,161 @@
+"""Newton's method with conjugate gradients for smooth losses, on a kernel that is given by features.
+
+    minimize over v, b    1/2 ||v||^2 + sum_i C_i loss(y_i, x_i' v + b),    x_i = sqrt(c) * z_i,  K = Z diag(c) Z'
+
+The product of the Hessian with (v, b) is one pass of Z and one of Z'. Conjugate gradients solve for the Newton step as
+exactly as the gradient is small, preconditioned by the diagonal; where they take long, the Hessian is made and factored
+instead, of the samples that bend the objective only. A backtracking search follows. At the optimum
+beta_i = -C_i loss'(y_i, x_i' v + b) are the coefficients of the dual.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import cho_solve
+
+from manykernels.compute.linalg import cholesky_factor
+from manykernels.inner.coordinate_descent import Features
+from manykernels.inner.feature_interior import MOST_FACTORED, bordered_gram
+from manykernels.inner.newton import _Smooth
+
+_SUFFICIENT_DECREASE = 1e-4
+_LEAST_STEP = 1e-10
+_MOST_STEPS = 100
+_MOST_INNER = 50
+
+
+class FeatureSolution(NamedTuple):
+    """Coefficients, the intercept, steps made, and whether the gradient is small."""
+
+    beta: np.ndarray
+    intercept: float
+    n_iter: int
+    converged: bool
+
+
+def solve_smooth(
+    K: Features,
+    y: np.ndarray,
+    C: np.ndarray,
+    loss: _Smooth,
+    *,
+    start: tuple[np.ndarray, float] | None = None,
+    intercept: bool = True,
+    tol: float = 1e-3,
+    max_iter: int = _MOST_STEPS,
+) -> FeatureSolution:
+    """Minimize the objective of the module's docstring until the step promises less than ``tol`` of its value.
+
+    Parameters
+    ----------
+    K : Features
+    y, C : ndarrays of shape (n,)
+    loss : smooth loss
+    start : (beta, intercept), optional
+    intercept : bool
+    tol : float
+    max_iter : int
+    """
+    run = _Run(K, y, C, loss, start, intercept)
+    for number in range(max_iter):
+        slope, curvature = C * loss.derivative(y, run.z), C * loss.curvature(y, run.z)
+        gradient = run.gradient(slope)
+        step = run.newton_step(gradient, curvature)
+        promised = -float(gradient @ step)
+        if promised <= tol * abs(run.value()):
+            # The last step is made: it squares the error.
+            run.search(step, gradient)
+            return FeatureSolution(-C * loss.derivative(y, run.z), float(run.x[-1]), number + 1, True)
+        if not run.search(step, gradient):
+            break
+    return FeatureSolution(-C * loss.derivative(y, run.z), float(run.x[-1]), max_iter, False)
+
+
+class _Run:
+    """The point x = (v, b) on the columns in use, and the predictions z at it."""
+
+    def __init__(
+        self,
+        K: Features,
+        y: np.ndarray,
+        C: np.ndarray,
+        loss: _Smooth,
+        start: tuple[np.ndarray, float] | None,
+        intercept: bool,
+    ) -> None:
+        self.K, self.y, self.C, self.loss, self.has_intercept = K, y, C, loss, intercept
+        self.root = np.sqrt(K.columns)
+        self.x = np.zeros(self.root.size + 1)
+        if start is not None:
+            self.x[:-1] = self.root * K.vectors(start[0][None, :])[0]
+            self.x[-1] = start[1] if intercept else 0.0
+        self.z = self._predictions(self.x) if start is not None else np.zeros(y.size)
+
+    def _predictions(self, x: np.ndarray) -> np.ndarray:
+        return self.K.table.times((self.root * x[:-1])[None, :])[0] + x[-1]
+
+    def _sums(self, values: np.ndarray) -> np.ndarray:
+        """Return (X' values, 1' values)."""
+        sums = self.root * self.K.table.transposed_times(values[None, :])[0]
+        return np.append(sums, values.sum() if self.has_intercept else 0.0)
+
+    def value(self, x: np.ndarray | None = None, z: np.ndarray | None = None) -> float:
+        x, z = self.x if x is None else x, self.z if z is None else z
+        return 0.5 * float(x[:-1] @ x[:-1]) + float(self.C @ self.loss.value(self.y, z))
+
+    def gradient(self, slope: np.ndarray) -> np.ndarray:
+        return np.append(self.x[:-1], 0.0) + self._sums(slope)
+
+    def newton_step(self, gradient: np.ndarray, curvature: np.ndarray) -> np.ndarray:
+        """Return minus the inverse Hessian times the gradient, to a tolerance that goes down with the gradient."""
+        diagonal = self._diagonal(curvature)
+        allowed = min(0.1, np.sqrt(np.linalg.norm(gradient))) * np.sqrt(float(gradient @ (gradient / diagonal)))
+        step, residual = np.zeros_like(gradient), -gradient
+        scaled = residual / diagonal
+        direction, rho = scaled.copy(), float(residual @ scaled)
+        for _ in range(_MOST_INNER):
+            if np.sqrt(rho) <= 0.1 * allowed or rho == 0.0:
+                return step
+            product = np.append(direction[:-1], 0.0) + self._sums(curvature * self._predictions(direction))
+            length = rho / float(direction @ product)
+            step += length * direction
+            residual -= length * product
+            scaled = residual / diagonal
+            before, rho = rho, float(residual @ scaled)
+            direction = scaled + (rho / before) * direction
+        too_many = np.count_nonzero(self.root) > MOST_FACTORED
+        return step if too_many else self._factored_step(gradient, curvature)
+
+    def _factored_step(self, gradient: np.ndarray, curvature: np.ndarray) -> np.ndarray:
+        """Return the Newton step by a factorization of the Hessian on the columns in use."""
+        hessian, columns = bordered_gram(self.K, curvature, self.has_intercept)
+        hessian[np.arange(columns.size), np.arange(columns.size)] += 1.0
+        if not self.has_intercept:
+            hessian[-1, -1] = 1.0
+        places, step = np.append(columns, self.root.size), np.zeros_like(gradient)
+        step[places] = -cho_solve(cholesky_factor(hessian), gradient[places], check_finite=False)
+        return step
+
+    def _diagonal(self, curvature: np.ndarray) -> np.ndarray:
+        """Return the diagonal of the Hessian."""
+        own = curvature.astype(self.K.table.dtype)
+        sums = np.zeros(self.root.size)
+        for part in self.K.table.each_block(lambda low, high, rows: own[low:high] @ (rows * rows)):
+            sums += part
+        return np.append(
+            1.0 + self.K.columns * sums, max(float(curvature.sum()), 1e-300) if self.has_intercept else 1.0
+        )
+
+    def search(self, step: np.ndarray, gradient: np.ndarray) -> bool:
+        """Go along the step while the objective falls by enough; return whether it did."""
+        change, value, slope = self._predictions(step), self.value(), float(gradient @ step)
+        length = 1.0
+        while length > _LEAST_STEP:
+            x, z = self.x + length * step, self.z + length * change
+            if self.value(x, z) <= value + _SUFFICIENT_DECREASE * length * slope:
+                self.x, self.z = x, z
+                return True
+            length *= 0.5
+        return False

@@ -1,0 +1,166 @@
+"""Kernels of small rank in place of kernels: K_k is replaced by Z_k Z_k' with features Z_k of a row each.
+
+"nystroem" takes the kernel's values with landmarks; they are chosen one by one, with a probability that is
+proportional to what is left of the diagonal (Chen, Epperly, Tropp and Webber, 2023), on a random part of the rows.
+"fourier" takes random waves, for Gaussian kernels. A kernel that has finite features of its own, no more than the rank,
+keeps them and is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from manykernels.compute.pairwise import dense
+from manykernels.kernels.base import Gaussian, Kernel
+from manykernels.kernels.features import Nystroem, RandomFourier
+from manykernels.kernels.groups import BoundKernel
+from manykernels.kernels.missing import observed, there
+
+METHODS = (None, "nystroem", "fourier")
+_SAMPLE_ROWS = 5  # rows to choose landmarks from, for each landmark
+_LEAST_SAMPLE, _MOST_SAMPLE = 2000, 20_000
+_BATCH = 32  # landmarks chosen at a time, and no more than a quarter of those there are
+_EXHAUSTED = 1e-10  # of the diagonal: what is left is rounding
+_CHECK_ROWS = 500
+
+
+def check_rank(rank: Any) -> None:
+    """Raise ValueError unless the rank is a whole number of at least 1, or a share of the trace between 0 and 1.
+
+    Examples
+    --------
+    >>> from manykernels.kernels.approximate import check_rank
+    >>> check_rank(100), check_rank(0.01)
+    (None, None)
+    """
+    is_number = isinstance(rank, (int, float, np.number)) and not isinstance(rank, bool)
+    if is_number and ((rank >= 1 and rank == int(rank)) or 0 < rank < 1):
+        return
+    raise ValueError(
+        f"rank must be a whole number of at least 1, or between 0 and 1 the share of the trace that may be lost, "
+        f"got {rank!r}."
+    )
+
+
+def approximate_kernels(
+    bound: Sequence[BoundKernel], X: Any, method: str, rank: float, random_state: np.random.Generator
+) -> list[BoundKernel]:
+    """Return the kernels with finite features in place of theirs, under the same names.
+
+    Parameters
+    ----------
+    bound : sequence of BoundKernel
+    X : array, CSR matrix or anything whose slices are such, of shape (n_samples, n_features)
+    method : {"nystroem", "fourier"}
+    rank : int, or float between 0 and 1
+        Features of a kernel, or the share of its trace that may be lost: landmarks are added until no more is.
+        For waves, the typical error of a kernel value.
+    random_state : Generator
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.kernels import Gaussian
+    >>> from manykernels.kernels.approximate import approximate_kernels
+    >>> from manykernels.kernels.groups import BoundKernel
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> entry = BoundKernel(Gaussian(2.0), np.arange(2), "a kernel", "a group")
+    >>> (found,) = approximate_kernels([entry], X, "nystroem", 0.01, np.random.default_rng(0))
+    >>> found.name, found.kernel.features(X).shape[1] < 20
+    ('a kernel', True)
+    """
+    n = X.shape[0]
+    most = _MOST_SAMPLE if rank < 1 else int(min(max(_SAMPLE_ROWS * rank, _LEAST_SAMPLE), _MOST_SAMPLE))
+    # In order, so that a file is read once from its beginning to its end.
+    sample = take_rows(X, np.sort(random_state.permutation(n)[: min(n, most)]))
+    seeds = random_state.integers(2**31, size=len(bound))
+    found, chosen = [], {}
+    for entry, seed in zip(bound, seeds.tolist(), strict=True):
+        V = sample[:, entry.positions]
+        V = there(V, observed(V))
+        key = (repr(entry.kernel.parameters()), entry.positions.tobytes())
+        if key not in chosen:
+            chosen[key] = _approximation(entry, V, method, rank, seed)
+        found.append(replace(entry, kernel=chosen[key]))
+    return found
+
+
+def take_rows(X: Any, rows: np.ndarray) -> Any:
+    """Return the rows of X in memory, in double precision."""
+    taken = X[rows]
+    return taken.astype(np.float64) if hasattr(taken, "tocsr") else np.asarray(taken, dtype=np.float64)
+
+
+def _approximation(entry: BoundKernel, V: Any, method: str, rank: float, seed: int) -> Kernel:
+    kernel = entry.kernel
+    own = kernel.features(V[:1])
+    if own is not None and (rank < 1 or own.shape[1] <= rank):
+        return kernel
+    if method == "nystroem":
+        return Nystroem(kernel, _landmarks(kernel, V, rank, np.random.default_rng(seed)))
+    if not isinstance(kernel, Gaussian):
+        raise TypeError(
+            f"approximation='fourier' needs Gaussian kernels, or such with few features of their own; "
+            f"{entry.name!r} is neither: take 'nystroem'."
+        )
+    count = rank if rank >= 1 else np.ceil(1.0 / rank**2)
+    return RandomFourier(kernel.width, n_components=2 * max(1, int(count) // 2), seed=seed)
+
+
+def _landmarks(kernel: Kernel, V: Any, rank: float, random: np.random.Generator) -> np.ndarray:
+    """Return rows that span most of the kernel, by a randomly pivoted Cholesky factorization."""
+    diagonal = np.maximum(np.asarray(kernel.diagonal(V), dtype=np.float64), 0.0)
+    total, left = float(diagonal.sum()), diagonal.copy()
+    most = V.shape[0] if rank < 1 else min(int(rank), V.shape[0])
+    allowed = rank if rank < 1 else 0.0
+    factor, pivots = np.empty((V.shape[0], most)), np.empty(0, np.int64)
+    while pivots.size < most and left.sum() > max(allowed, _EXHAUSTED) * total:
+        rows = _drawn(left, min(_BATCH, max(1, pivots.size // 4), most - pivots.size), random)
+        done = slice(0, pivots.size)
+        columns = np.asarray(kernel.compute(V, V[rows]), dtype=np.float64) - factor[:, done] @ factor[rows, done].T
+        kept, root = _independent(columns[rows])
+        new = slice(pivots.size, pivots.size + kept.size)
+        factor[:, new] = solve_triangular(root, columns[:, kept].T, lower=True, check_finite=False).T
+        left = np.maximum(left - np.sum(factor[:, new] ** 2, axis=1), 0.0)
+        left[rows] = 0.0
+        pivots = np.concatenate([pivots, rows[kept]])
+    return dense(V[pivots if pivots.size else np.arange(1)]).astype(np.float64)
+
+
+def _drawn(left: np.ndarray, count: int, random: np.random.Generator) -> np.ndarray:
+    """Return different rows, drawn with these odds."""
+    return random.choice(left.size, min(count, int(np.count_nonzero(left))), replace=False, p=left / left.sum())
+
+
+def _independent(block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return places of rows of a batch that are not spanned by those before, and the Cholesky factor of their block."""
+    root, kept = np.zeros((0, 0)), np.empty(0, np.int64)
+    for place in range(block.shape[0]):
+        row = solve_triangular(root, block[kept, place], lower=True, check_finite=False) if kept.size else np.zeros(0)
+        rest = block[place, place] - row @ row
+        if rest > _EXHAUSTED * block[place, place] > 0.0:
+            larger = np.zeros((kept.size + 1, kept.size + 1))
+            larger[:-1, :-1], larger[-1, :-1], larger[-1, -1] = root, row, np.sqrt(rest)
+            root, kept = larger, np.append(kept, place)
+    return kept, root
+
+
+def errors_of_values(before: Sequence[BoundKernel], after: Sequence[BoundKernel], X: Any) -> np.ndarray:
+    """Return for each kernel the mean error of its values on some rows, beside the mean diagonal.
+
+    For waves, whose trace is always right.
+    """
+    sample = take_rows(X, np.linspace(0, X.shape[0] - 1, min(_CHECK_ROWS, X.shape[0])).astype(int))
+    out = np.zeros(len(before))
+    for k, (old, new) in enumerate(zip(before, after, strict=True)):
+        if new.kernel is not old.kernel:
+            V = sample[:, old.positions]
+            V = there(V, observed(V))
+            K = np.asarray(old.kernel.compute(V, V))
+            out[k] = np.abs(K - new.kernel.compute(V, V)).mean() / max(float(K.diagonal().mean()), 1e-300)
+    return out

@@ -1,0 +1,277 @@
+"""A bank of kernels of small rank, K_k = Z_k Z_k', for so many samples that no kernel matrix is ever made.
+
+With w_k = Z_k' beta everything else follows: q_k = ||w_k||^2 and K_d beta = sum_k d_k Z_k w_k. A pass over the features
+gives w, another the predictions; both are remembered for the last beta.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from manykernels.compute.feature_table import FeatureTable
+from manykernels.kernels.approximate import approximate_kernels, errors_of_values
+from manykernels.kernels.bound import PRECISIONS, BoundBank, divided_weights
+from manykernels.kernels.features import FeatureMaps
+from manykernels.kernels.groups import BoundKernel
+from manykernels.kernels.learned import LearnedKernel
+from manykernels.kernels.missing import observed, spread, there
+from manykernels.kernels.normalize import KINDS, Normalization
+from manykernels.kernels.storage import FactorStorage
+
+CAPABILITIES = frozenset({"combine", "quad_forms", "derivative_forms", "largest_diagonals", "tail"})
+_CONSTANT = 1e-12
+_COARSE, _COARSE_BYTES = 3000, 4 * 10**8
+
+
+class FeatureBank:
+    """Kernels as features of the training data.
+
+    Parameters
+    ----------
+    bound : sequence of BoundKernel
+    X : array, CSR matrix, or anything with a shape whose slices and selections of rows are such
+    weight : ndarray of shape (n_samples,)
+        Of the samples, in the means that normalization and centring learn.
+    approximation : {"nystroem", "fourier"}
+    rank : int or float
+        See :func:`manykernels.kernels.approximate.approximate_kernels`.
+    normalize, center, precision
+        As for :meth:`KernelBank.bind`.
+    budget : int
+        Bytes that the features may take in memory.
+    random_state : Generator
+
+    Attributes
+    ----------
+    names, groups : lists of str
+    n_kernels, n_samples : int
+    first : ndarray of shape (n_kernels + 1,)
+        Where the features of each kernel begin, and the end.
+    scale : ndarray of shape (n_kernels,)
+    errors : ndarray of shape (n_kernels,)
+        The share of each kernel's trace that was lost; for waves the mean error of its values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.kernels import Gaussian
+    >>> from manykernels.kernels.feature_bank import FeatureBank
+    >>> from manykernels.kernels.groups import BoundKernel
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> kernels = [BoundKernel(Gaussian(w), np.arange(2), f"width {w:g}", "all") for w in (1.0, 3.0)]
+    >>> bank = FeatureBank(kernels, X, np.ones(300), rank=50, random_state=np.random.default_rng(0))
+    >>> bank.quad_forms(np.ones(300)).shape, bool(bank.errors.max() < 0.05)
+    ((2,), True)
+    """
+
+    capabilities = CAPABILITIES
+
+    def __init__(
+        self,
+        bound: Sequence[BoundKernel],
+        X: Any,
+        weight: np.ndarray,
+        *,
+        approximation: str = "nystroem",
+        rank: float = 1000,
+        normalize: str | None = "mean_diag",
+        center: bool = False,
+        precision: str = "single",
+        budget: int = 10**9,
+        random_state: np.random.Generator,
+    ) -> None:
+        if normalize not in KINDS:
+            raise ValueError(f"normalize must be one of 'mean_diag', 'trace', 'cosine' or None, got {normalize!r}.")
+        self.bound = approximate_kernels(bound, X, approximation, rank, random_state)
+        self.X, self.sample_weight, self.precision = X, weight, precision
+        self.names, self.groups = [entry.name for entry in bound], [entry.group for entry in bound]
+        self.n_kernels, self.n_samples = len(bound), X.shape[0]
+        self.is_cosine, self.is_centered = normalize == "cosine", center
+        self._maps = FeatureMaps(self.bound, np.ones(self.n_kernels), self.is_cosine, 0.0)
+        self.first = self._maps.transform(rows_of(X, 0, 1))[1]
+        self.table = FeatureTable(
+            lambda low, high: self._maps.transform(rows_of(X, low, high))[0],
+            self.n_samples,
+            int(self.first[-1]),
+            PRECISIONS[precision],
+            budget,
+        )
+        traces, present = self._traces(bound)
+        self.errors = np.clip(1.0 - self._squares()[0] / np.where(traces > 0, traces, 1.0), 0.0, 1.0)
+        if approximation == "fourier":
+            self.errors = errors_of_values(bound, self.bound, X)
+        self.mean = self._centered() if center else np.zeros(self.table.n_columns)
+        self.scale = self._scales(normalize, traces, present)
+        self.largest = self.scale * self._squares()[1]
+        self._beta: np.ndarray | None = None
+        self._vectors = np.zeros((0, 0))
+
+    @property
+    def unit_roundoff(self) -> float:
+        """Relative error of the features that are held."""
+        return 2.0**-24 if self.precision == "single" else 2.0**-53
+
+    def describe_storage(self) -> str:
+        """Return words for how the features are held."""
+        return f"{self.n_kernels} kernels with {self.first[-1]} features: {self.table.describe()}"
+
+    # -- learned on the training data -------------------------------------------------------------------------
+
+    def _squares(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the sum of the weighted diagonal of each kernel, and its largest entry."""
+
+        def of_block(low: int, high: int, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            diagonals = np.add.reduceat(rows * rows, self.first[:-1], axis=1).astype(np.float64)
+            return self.sample_weight[low:high] @ diagonals, diagonals.max(axis=0)
+
+        sums, largest = zip(*self.table.each_block(of_block), strict=True)
+        return np.sum(sums, axis=0), np.max(largest, axis=0)
+
+    def _traces(self, exact: Sequence[BoundKernel]) -> tuple[np.ndarray, np.ndarray]:
+        """Return the weighted trace of each kernel, not of its features, and the weight of the samples that it sees."""
+        traces, present = np.zeros(self.n_kernels), np.zeros(self.n_kernels)
+        for low, high in self.table.blocks:
+            rows, weight = rows_of(self.X, low, high), self.sample_weight[low:high]
+            for k, entry in enumerate(exact):
+                V = rows[:, entry.positions]
+                mask = observed(V)
+                present[k] += float(weight.sum() if mask is None else weight @ mask)
+                traces[k] += float(weight @ spread(entry.kernel.diagonal(there(V, mask)), mask))
+        return (present.copy() if self.is_cosine else traces), present
+
+    def _centered(self) -> np.ndarray:
+        """Subtract the mean features, and return them."""
+        mean = self.table.transposed_times(self.sample_weight[None, :])[0] / self.sample_weight.sum()
+        self.table.subtract(mean)
+        return mean
+
+    def _scales(self, normalize: str | None, traces: np.ndarray, present: np.ndarray) -> np.ndarray:
+        """Return the factor of each kernel, 0 for one that is zero.
+
+        It is that of the kernel itself, as far as that is known: an approximation that loses much of the trace does not
+        get more weight for it.
+        """
+        left = traces - self.sample_weight.sum() * np.add.reduceat(self.mean**2, self.first[:-1])
+        is_zero = left <= _CONSTANT * traces
+        scale = np.ones(self.n_kernels)
+        if normalize in ("trace", "mean_diag"):
+            scale = (1.0 if normalize == "trace" else present) / np.where(is_zero, 1.0, left)
+        scale[is_zero] = 0.0
+        return scale
+
+    # -- what an optimizer asks for ---------------------------------------------------------------------------
+
+    def workspace(self) -> CombinedFeatures:
+        """Return what :meth:`combine` writes to."""
+        return CombinedFeatures(self)
+
+    def combine(self, weights: np.ndarray, out: Any = None) -> CombinedFeatures:
+        """Return sum_k weights[k] K_k by its features; ``out`` is a workspace to use again."""
+        K = self.workspace() if out is None else out
+        K.weigh(np.asarray(weights, dtype=np.float64))
+        return K
+
+    def vectors(self, beta: np.ndarray) -> np.ndarray:
+        """Return Z' beta_t for beta of shape (n_tasks, n), shape (n_tasks, n_columns)."""
+        if self._beta is None or not np.array_equal(self._beta, beta):
+            self._vectors, self._beta = self.table.transposed_times(beta), beta.copy()
+        return self._vectors
+
+    def quad_forms(self, beta: np.ndarray, subset: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
+        """Return beta' K_k beta of the kernels of the subset, (len(subset),) or (n_tasks, len(subset))."""
+        squares = np.add.reduceat(self.vectors(np.atleast_2d(beta)) ** 2, self.first[:-1], axis=1) * self.scale
+        forms = squares if subset is None else squares[:, np.asarray(subset)]
+        return forms if beta.ndim == 2 else forms[0]
+
+    def derivative_forms(self, weights: np.ndarray, beta: np.ndarray) -> np.ndarray:
+        """Return beta' (dK/dd_k) beta: of a sum the quadratic forms, whatever the weights."""
+        return self.quad_forms(beta)
+
+    def by_column(self, weights: np.ndarray) -> np.ndarray:
+        """Return the factor of each feature in the combined kernel, shape (n_columns,)."""
+        return np.repeat(weights * self.scale, np.diff(self.first))
+
+    def largest_diagonals(self, subset: np.ndarray) -> np.ndarray:
+        """Return the largest diagonal entry of each kernel of the subset."""
+        return self.largest[subset]
+
+    @property
+    def coarse_size(self) -> int:
+        """How many samples a problem may have that is solved in memory for a first guess of the weights."""
+        return int(min(_COARSE, self.n_samples // 4, _COARSE_BYTES // (8 * max(self.table.n_columns, 1))))
+
+    def tail(self, size: int) -> BoundBank:
+        """Return the kernels on the last ``size`` samples, with their features as factors."""
+        columns = self.table.tail(size) * np.sqrt(self.by_column(np.ones(self.n_kernels)))
+        factors = [columns[:, low:high] for low, high in pairwise(self.first)]
+        storage = FactorStorage(np.arange(self.n_kernels), factors)
+        normalization = Normalization(self.scale, None, None, None, self.largest)
+        weight = self.sample_weight[-size:]
+        return BoundBank(self.bound, columns, normalization, weight, [storage], "double")
+
+    # -- what a fitted model keeps ----------------------------------------------------------------------------
+
+    def learned(self, weights: np.ndarray, keep: np.ndarray | None = None) -> LearnedKernel:
+        """Return the combined kernel as a function of new data; it keeps no samples, and is not centered."""
+        active = np.flatnonzero(weights)
+        return LearnedKernel(
+            bound=tuple(self.bound[int(k)] for k in active),
+            coefficients=weights[active] * self.scale[active],
+            cosine=self.is_cosine,
+            X=rows_of(self.X, 0, 0),
+        )
+
+    def predictor_vectors(self, weights: np.ndarray, beta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the predictor on the raw features of the active kernels, (n_tasks, n_columns), and what it adds."""
+        columns = np.repeat(weights > 0, np.diff(self.first))
+        vectors = self.vectors(beta) * self.by_column(weights)
+        return vectors[:, columns], -vectors @ self.mean
+
+    def importances(self, weights: np.ndarray, n_features: int) -> np.ndarray:
+        """Return each feature's part of the weight, a kernel's being divided over its columns."""
+        return divided_weights(self.bound, weights, n_features)
+
+
+class CombinedFeatures:
+    """The combined kernel of a :class:`FeatureBank`, K = Z diag(columns) Z'; ``n`` samples."""
+
+    def __init__(self, bank: FeatureBank) -> None:
+        self._bank, self.n, self.table = bank, bank.n_samples, bank.table
+        self._weights = np.zeros(bank.n_kernels)
+        self._diagonal: np.ndarray | None = None
+
+    def weigh(self, weights: np.ndarray) -> None:
+        """Take other weights."""
+        if not np.array_equal(weights, self._weights):
+            self._weights, self._diagonal = weights.copy(), None
+
+    @property
+    def columns(self) -> np.ndarray:
+        """The factor of each feature, shape (n_columns,)."""
+        return self._bank.by_column(self._weights)
+
+    def diagonal(self) -> np.ndarray:
+        """Return the diagonal; it is computed once."""
+        if self._diagonal is None:
+            factors: np.ndarray = self.columns.astype(self.table.dtype)
+            parts = self.table.each_block(lambda low, high, rows: (rows * rows) @ factors)
+            self._diagonal = np.concatenate(parts).astype(np.float64)
+        return self._diagonal
+
+    def vectors(self, beta: np.ndarray) -> np.ndarray:
+        """Return Z' beta_t, shape (n_tasks, n_columns)."""
+        return self._bank.vectors(beta)
+
+    def product(self, beta: np.ndarray) -> np.ndarray:
+        """Return K beta_t for beta of shape (n_tasks, n)."""
+        return self.table.times(self.vectors(beta) * self.columns)
+
+
+def rows_of(X: Any, low: int, high: int) -> Any:
+    """Return rows of X in memory: a CSR matrix, or an array in double precision."""
+    rows = X[low:high]
+    return rows if hasattr(rows, "tocsr") else np.asarray(rows, dtype=np.float64)
