@@ -55,6 +55,26 @@ def test_a_killed_worker_changes_nothing(mortals, count, norm):
     mortals.wait_for_workers(2)
 
 
+def test_a_killed_worker_with_rows_changes_nothing(mortals):
+    """Its rows had been sent by the driver, which sends them again."""
+    X, y = make_classification(200, 4, n_informative=3, n_redundant=0, flip_y=0.1, random_state=0)
+    settings = {"kernels": [Gaussian(1.0), Gaussian(3.0)], "approximation": "nystroem", "rank": 20, "norm": 1.5}
+    killed = []
+
+    def strike(step):
+        if step.iteration == 2:
+            killed.append(step)
+            kill(mortals, 1)
+
+    undisturbed = MKLClassifier(**settings, random_state=0, n_jobs=mortals).fit(X, y)
+    with listen(strike):
+        model = MKLClassifier(**settings, random_state=0, n_jobs=mortals).fit(X, y)
+    assert len(killed) == 1
+    np.testing.assert_array_equal(model.weights_, undisturbed.weights_)
+    np.testing.assert_array_equal(model.decision_function(X), undisturbed.decision_function(X))
+    mortals.wait_for_workers(2)
+
+
 def test_a_closed_client_is_named():
     X = np.random.default_rng(0).normal(size=(20, 2))
     with cluster_of(1, False) as cluster:

@@ -49,8 +49,8 @@ def compare(local, remote, rtol=1e-6):
 )
 def test_the_same_weights(client, settings):
     X, y = classes()
-    bank = standard_bank(X, widths=4, degrees=(1, 2))
-    settings = {"kernels": bank, "tol": 1e-8, **settings}
+    bank = standard_bank(X, widths=3, degrees=(1,))
+    settings = {"kernels": bank, "tol": 1e-7, **settings}
     local = MKLClassifier(**settings).fit(X, y)
     remote = MKLClassifier(**settings, n_jobs="dask").fit(X, y)
     compare(local, remote)
@@ -67,14 +67,14 @@ def test_a_default_fit_differs_by_less_than_its_tolerance(client):
 
 def test_regression_with_a_client_of_its_own(processes):
     X, y = make_regression(N, 4, noise=5.0, random_state=0)
-    settings = {"loss": "epsilon_insensitive", "epsilon": 1.0, "norm": 1.5, "tol": 1e-8}
+    settings = {"loss": "epsilon_insensitive", "epsilon": 1.0, "norm": 1.0, "tol": 1e-8}
     compare(MKLRegressor(**settings).fit(X, y), MKLRegressor(**settings, n_jobs=processes).fit(X, y))
 
 
 @pytest.mark.parametrize("shared", [True, False])
 def test_several_classes(client, shared):
     X, y = classes(60, 3)
-    settings = {"kernels": [Gaussian(w) for w in (1.0, 3.0)] + [Linear()], "norm": 1.5, "shared_weights": shared}
+    settings = {"kernels": [Gaussian(w) for w in (1.0, 3.0)] + [Linear()], "norm": 1.0, "shared_weights": shared}
     local = MKLClassifier(**settings, tol=1e-8).fit(X, y)
     compare(local, MKLClassifier(**settings, tol=1e-8, n_jobs="dask").fit(X, y))
 
@@ -106,7 +106,7 @@ def test_the_model_holds_no_futures(processes, tmp_path):
 
 def test_a_path_keeps_its_kernels_on_the_workers(client):
     X, y = classes(60)
-    settings = {"Cs": [0.1, 1.0], "norms": [1.5], "tol": 1e-8}
+    settings = {"Cs": [0.1, 1.0], "norms": [1.5], "tol": 1e-7}
     kernels = [Gaussian(w) for w in (1.0, 2.0, 4.0)]
     for local, remote in zip(
         mkl_path(kernels, X, y, **settings), mkl_path(kernels, X, y, n_jobs="dask", **settings), strict=True

@@ -48,8 +48,11 @@ class Workers:
     def send(self, data: Any, to: int | None = None) -> Any:
         """Send data once to the worker at a place, or to all; returns a future."""
         only = None if to is None else [self._address(to)]
-        # In a list of one, since the parts of a list or a tuple would be sent one by one.
-        return self.client.scatter([data], workers=only, broadcast=to is None, hash=False)[0]
+        try:
+            # In a list of one, since the parts of a list or a tuple would be sent one by one.
+            return self.client.scatter([data], workers=only, broadcast=to is None, hash=False)[0]
+        except KeyError as gone:  # the scheduler does not know the address any more
+            raise TimeoutError("A Dask worker has gone.") from gone
 
     def submit(self, place: int, function: Callable, *arguments: Any) -> Any:
         """Run ``function(*arguments)`` on the worker at a place, or on another if that is gone; returns a future."""

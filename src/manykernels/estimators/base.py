@@ -394,16 +394,21 @@ class BaseMKL(KernelEstimator):
             interrupted.set()
         return result
 
-    def _set_attributes(self, bank: Bank, results: list[Result], samples: Samples, offset: float) -> None:
+    def _set_attributes(self, bank: Bank, results: list[Result], samples: Samples | None, offset: float) -> None:
+        """Set what was learned; without samples, their rows are elsewhere, and so are the dual coefficients."""
         weights = np.array([result.weights for result in results])
         machines = [replace(r.machine, intercept=r.machine.intercept + offset) for r in results]
-        beta = samples.spread(np.vstack([result.machine.beta for result in results]))
+        n_tasks = sum(machine.intercept.size for machine in machines)
+        beta, rows, n_train = np.zeros((n_tasks, 0)), np.zeros(0, np.int64), 0
+        if samples is not None:
+            beta = samples.spread(np.vstack([result.machine.beta for result in results]))
+            rows, n_train = samples.rows, samples.owner.size
         total = Certificate(
             primal=sum(result.certificate.primal for result in results),
             dual=sum(result.certificate.dual for result in results),
         )
         self._predictors = [
-            Predictor.from_machine(bank, own, machine, samples.rows, samples.owner.size)
+            Predictor.from_machine(bank, own, machine, rows, n_train)
             for own, machine in zip(weights, machines, strict=True)
         ]
         self.weights_ = weights[0] if len(results) == 1 else weights

@@ -15,6 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from manykernels.core.notices import shown, warn
 from manykernels.core.samples import distinct_samples
 from manykernels.estimators.base import BaseMKL, Workbench
+from manykernels.estimators.by_rows import fit_rows, goes_by_rows, in_memory
 from manykernels.estimators.calibration import held_out_scale, logistic_probabilities, probabilities
 from manykernels.estimators.kernel_estimator import check_choice
 from manykernels.losses import Hinge, Logistic, Loss, Squared, SquaredHinge
@@ -206,6 +207,11 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         self.verbose = verbose
 
     def _fit(self, given: Any, y: Any, sample_weight: Any, workbench: Workbench | None = None) -> None:
+        if goes_by_rows(self, given):
+            self.temperature_scale_ = 1.0
+            fit_rows(self, given, y, sample_weight, self._class_factors)
+            return
+        given, y, sample_weight = in_memory(self, given, y, sample_weight)
         X, y = validate_data(self, given, y, **self._data_rules())
         check_classification_targets(y)
         table = self._table(given, X)
@@ -226,6 +232,10 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
                 warn("The fit was interrupted: probabilities are not calibrated.")
             else:
                 self.temperature_scale_ = held_out_scale(self, table, y, samples)
+
+    def _class_factors(self, classes: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return the weight of each class, given the weight of its samples."""
+        return class_weights(self.class_weight, classes, np.arange(classes.size), weights)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -10,6 +10,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from manykernels.core.samples import distinct_samples
 from manykernels.estimators.base import BaseMKL, Workbench
+from manykernels.estimators.by_rows import fit_rows, goes_by_rows, in_memory
 from manykernels.estimators.kernel_estimator import check_choice, check_number
 from manykernels.losses import EpsilonInsensitive, Loss, Squared
 
@@ -103,6 +104,10 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         self.verbose = verbose
 
     def _fit(self, given: Any, y: Any, sample_weight: Any, workbench: Workbench | None = None) -> None:
+        if goes_by_rows(self, given):
+            fit_rows(self, given, y, sample_weight)
+            return
+        given, y, sample_weight = in_memory(self, given, y, sample_weight)
         X, y = validate_data(self, given, y, y_numeric=True, **self._data_rules())
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         samples = distinct_samples(X, y.astype(np.float64), weight)
