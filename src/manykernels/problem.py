@@ -31,7 +31,7 @@ from manykernels.losses import EpsilonInsensitive, Hinge, Loss, SmoothLoss, Squa
 
 # The dual is flat around its best point, so that this error of the point costs its square.
 _FINE = 1e-7
-# Of coordinate descent, before the interior point takes over, unless a step of that takes so many operations.
+# Fewest rounds of coordinate descent before the interior point takes over, unless its steps are as heavy as this.
 _FEW_ROUNDS, _HEAVY = 50, 1e13
 
 
@@ -240,7 +240,8 @@ class Problem:
         lower, upper = loss.domain(y, C)
         epsilon = loss.epsilon if isinstance(loss, EpsilonInsensitive) else 0.0
         heavy = n_columns > MOST_FACTORED or float(K.n) * n_columns**2 > _HEAVY
-        rounds = MOST_ROUNDS if heavy else _FEW_ROUNDS
+        # A step of the interior point costs about as much as a tenth of a round for each column.
+        rounds = MOST_ROUNDS if heavy else int(np.clip(2 * n_columns, _FEW_ROUNDS, MOST_ROUNDS))
         found = solve_features(
             K, y, lower, upper, epsilon=epsilon, start=start, intercept=self.fit_intercept, tol=tol, max_rounds=rounds
         )

@@ -1,10 +1,13 @@
 """Kernels of small rank for many samples: the same problem as with the approximate kernels written out."""
 
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse as sp
 
 from manykernels import MKLClassifier, MKLRegressor, load
-from manykernels.kernels import Gaussian, KernelBank, Linear
+from manykernels.datasets import ParquetRows
+from manykernels.kernels import Gaussian, KernelBank, Linear, Polynomial
 from manykernels.losses import EpsilonInsensitive, Hinge, Logistic, Squared, SquaredHinge
 from manykernels.norms import LpNorm
 from manykernels.outer.automatic import automatic
@@ -68,3 +71,91 @@ def test_bad_ranks(rank, words):
     X, score = data(40)
     with pytest.raises(ValueError, match=words):
         MKLClassifier(KERNELS, approximation="nystroem", rank=rank).fit(X, score > 0)
+
+
+def on_disk(X, folder, kind):
+    if kind == "memory map":
+        np.save(folder / "X.npy", X.astype(np.float32))
+        return np.load(folder / "X.npy", mmap_mode="r")
+    pd.DataFrame(X, columns=["a", "b", "c"]).astype("float32").to_parquet(folder / "X.parquet", row_group_size=70)
+    return ParquetRows(folder / "X.parquet")
+
+
+@pytest.mark.parametrize("kind", ["memory map", "parquet"])
+def test_tables_on_disk(tmp_path, kind):
+    X, score = data()
+    rows, y = on_disk(X, tmp_path, kind), score > 0
+    model = MKLClassifier(KERNELS, approximation="nystroem", rank=300, random_state=0, tol=1e-4).fit(rows, y)
+    held = MKLClassifier(KERNELS, approximation="nystroem", rank=300, random_state=0, tol=1e-4).fit(
+        X.astype(np.float32), y
+    )
+    assert model.objective_ == pytest.approx(held.objective_, rel=2e-3)
+    assert np.allclose(model.decision_function(rows), held.decision_function(X.astype(np.float32)), atol=0.05)
+    assert model.n_features_in_ == 3
+    assert model.support_.max() < 300
+
+
+def test_parquet_rows_and_names(tmp_path):
+    X, score = data(50)
+    rows = on_disk(X, tmp_path, "parquet")
+    assert rows.shape == (50, 3)
+    assert np.allclose(rows[[49, 3, 20]], X[[49, 3, 20]].astype(np.float32))
+    assert np.allclose(rows[5:9], X[5:9].astype(np.float32))
+    model = MKLRegressor([Gaussian(1.0, columns="b")], approximation="nystroem", rank=10, random_state=0)
+    assert model.fit(rows, score).kernel_names_ == ["Gaussian(width=1) on b"]
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+    with pytest.raises(ValueError, match="no column 'z'"):
+        ParquetRows(tmp_path / "X.parquet", columns=["z"])
+
+
+@pytest.mark.parametrize("approximation", ["nystroem", "fourier"])
+def test_sparse_matrices(approximation):
+    X, score = data()
+    X[np.abs(X) < 0.7] = 0.0
+    options = {"approximation": approximation, "rank": 300, "random_state": 0, "tol": 1e-4}
+    dense = MKLClassifier([Gaussian(1.0), Linear()], **options).fit(X, score > 0)
+    sparse = MKLClassifier([Gaussian(1.0), Linear()], **options).fit(sp.csr_matrix(X), score > 0)
+    assert dense.objective_ == pytest.approx(sparse.objective_, rel=3e-4)
+    assert np.allclose(dense.decision_function(X), sparse.decision_function(sp.csr_matrix(X)), atol=0.05)
+
+
+def test_bad_rows_on_disk(tmp_path):
+    X, score = data(60)
+    X[41, 1] = np.nan
+    rows = on_disk(X, tmp_path, "memory map")
+    with pytest.raises(ValueError, match="first in row 41"):
+        MKLClassifier(KERNELS, approximation="nystroem", rank=10).fit(rows, score > 0)
+    model = MKLClassifier(KERNELS, approximation="nystroem", rank=10).fit(X[:40], score[:40] > 0)
+    with pytest.raises(ValueError, match="expecting 3 features"):
+        model.predict(on_disk(X[:, :2], tmp_path, "memory map"))
+
+
+def test_centered_cosine_and_missing_views():
+    X, score = data()
+    exact = {"normalize": "cosine", "center": True, "C": 10.0}
+    kernels = [Gaussian(2.0), Linear()]
+    model = MKLClassifier(kernels, approximation="nystroem", rank=299, random_state=0, **exact).fit(X, score > 0)
+    other = MKLClassifier(kernels, **exact).fit(X, score > 0)
+    assert model.objective_ == pytest.approx(other.objective_, rel=2e-3)
+    assert np.allclose(model.decision_function(X), other.decision_function(X), atol=0.05)
+    X[:40, 0] = np.nan
+    views = [Gaussian(1.0, columns=[0]), Gaussian(1.0, columns=[1, 2])]
+    model = MKLClassifier(views, approximation="nystroem", rank=299, random_state=0, missing="ignore").fit(X, score > 0)
+    other = MKLClassifier(views, missing="ignore").fit(X, score > 0)
+    assert model.objective_ == pytest.approx(other.objective_, rel=2e-3)
+    assert np.allclose(model.weights_, other.weights_, atol=0.02)
+
+
+def test_waves_are_for_gaussian_kernels():
+    X, score = data(40)
+    with pytest.raises(TypeError, match="'fourier' needs Gaussian kernels"):
+        MKLClassifier([Polynomial(9)], approximation="fourier", rank=10).fit(X, score > 0)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.01])
+def test_a_share_of_the_trace(share):
+    X, score = data(400)
+    model = MKLClassifier([Gaussian(1.0), Gaussian(4.0)], approximation="nystroem", rank=share, random_state=0)
+    errors = model.fit(X, score > 0).approximation_error_
+    assert np.all(errors <= share)
+    assert model.ranks_[0] > model.ranks_[1]

@@ -41,6 +41,16 @@ class Samples:
         """Return values of distinct samples, shape (..., n_distinct), divided over the rows of the data."""
         return values[..., self.owner] * self.share
 
+    @classmethod
+    def all_of(cls, sample_weight: np.ndarray) -> Samples:
+        """Return every row as a sample of its own, in order, whatever it holds."""
+        rows = np.arange(sample_weight.size)
+        return cls(rows, rows, sample_weight, np.ones(rows.size))
+
+    def of(self, X: Any) -> Any:
+        """Return the rows of the distinct samples; X itself where they are all of its rows in order."""
+        return X if self.rows is self.owner else X[self.rows]
+
 
 def distinct_samples(X: Any, y: np.ndarray, sample_weight: np.ndarray) -> Samples:
     """Find the distinct rows of (X, y) among those with positive weight.

@@ -13,13 +13,16 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
+from sklearn.utils import assert_all_finite, check_consistent_length, check_random_state, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from manykernels.compute.memory import budget_bytes, human_bytes
 from manykernels.core.notices import warn
 from manykernels.core.progress import listen
 from manykernels.core.results import Certificate, Result
-from manykernels.core.samples import Samples
+from manykernels.core.rows import CheckedRows, is_on_disk
+from manykernels.core.samples import Samples, distinct_samples
 from manykernels.estimators.kernel_estimator import (
     KernelEstimator,
     check_choice,
@@ -182,6 +185,26 @@ class BaseMKL(KernelEstimator):
     def _loss(self) -> Loss:
         raise NotImplementedError
 
+    def _read(self, given: Any, y: Any, sample_weight: Any, numeric: bool) -> tuple[Any, np.ndarray, Samples]:
+        """Return the data and the targets after scikit-learn's checks, and the distinct samples.
+
+        A table on disk is not read, and none of its rows is compared with another.
+        """
+        if not is_on_disk(given) or self.approximation is None:
+            X, y = validate_data(self, given, y, y_numeric=numeric, **self._data_rules())
+        else:
+            X = self._rows_on_disk(given, reset=True)
+            y = column_or_1d(y, warn=True)
+            assert_all_finite(y, input_name="y")
+            check_consistent_length(X, y)
+        if not numeric:
+            check_classification_targets(y)
+        weight = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
+        if isinstance(X, CheckedRows):
+            return X, y, Samples.all_of(weight)
+        values = y.astype(np.float64) if numeric else np.unique(y, return_inverse=True)[1]
+        return X, y, distinct_samples(X, values, weight)
+
     # -- fit ------------------------------------------------------------------------------------------------
 
     def _fit(self, given: Any, y: Any, sample_weight: Any, workbench: Workbench | None = None) -> None:
@@ -216,7 +239,7 @@ class BaseMKL(KernelEstimator):
             if bank is None:
                 storage, budget = self._memory_plan(table, y.shape[0], y.shape[1], loss)
                 bank = workbench.banks[precision] = self._bind(
-                    table, X[samples.rows], samples.weight, storage, budget, precision
+                    table, samples.of(X), samples.weight, storage, budget, precision
                 )
             # Mixed norms learn the groups of the kernels here.
             own = norm.bind(_every_group(bank.groups)) if isinstance(norm, MixedNorm) else norm

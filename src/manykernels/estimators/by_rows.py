@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
 
 from manykernels.core.notices import shown
 from manykernels.norms import MixedNorm
@@ -58,6 +59,7 @@ def fit_rows(estimator: BaseMKL, X: Any, y: Any, sample_weight: Any, class_facto
     unit, offset = 1.0, 0.0
     if is_classifier(estimator):
         classes, weights = distributed.class_counts(raw)
+        check_classification_targets(classes)
         if classes.size < 2:
             raise ValueError(f"y must hold at least 2 classes, got 1 class: {shown(classes[0])}.")
         estimator.classes_ = classes

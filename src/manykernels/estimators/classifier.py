@@ -9,11 +9,9 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils import compute_class_weight
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from manykernels.core.notices import shown, warn
-from manykernels.core.samples import distinct_samples
 from manykernels.estimators.base import BaseMKL, Workbench
 from manykernels.estimators.by_rows import fit_rows, goes_by_rows, in_memory
 from manykernels.estimators.calibration import held_out_scale, logistic_probabilities, probabilities
@@ -212,12 +210,8 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
             fit_rows(self, given, y, sample_weight, self._class_factors)
             return
         given, y, sample_weight = in_memory(self, given, y, sample_weight)
-        X, y = validate_data(self, given, y, **self._data_rules())
-        check_classification_targets(y)
+        X, y, samples = self._read(given, y, sample_weight, numeric=False)
         table = self._table(given, X)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        _, codes = np.unique(y, return_inverse=True)
-        samples = distinct_samples(X, codes, weight)
         self.classes_, codes = np.unique(y[samples.rows], return_inverse=True)
         if self.classes_.size < 2:
             raise ValueError(f"y must hold at least 2 classes, got 1 class: {shown(self.classes_[0])}.")

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from manykernels.core.results import Step
+from manykernels.core.rows import CheckedRows, is_on_disk
 from manykernels.estimators.predictor import Predictor
 from manykernels.kernels import KernelBank, standard_bank
 from manykernels.kernels.missing import check_views
@@ -84,10 +85,29 @@ class KernelEstimator(BaseEstimator):
 
     def _checked(self, X: Any) -> Any:
         """Return new data as an array, with NaN only in rows that lack all columns of a view, if that is allowed."""
+        if is_on_disk(X):
+            return self._rows_on_disk(X, reset=False)
         X = validate_data(self, X, reset=False, **self._data_rules())
         if self.missing == "ignore":
             for predictor in self._predictors:
                 check_views(X, [(entry.name, entry.positions) for entry in predictor.kernel.bound])
+        return X
+
+    def _rows_on_disk(self, given: Any, reset: bool) -> CheckedRows:
+        """Return a table on disk, whose rows are checked when they are read."""
+        X = CheckedRows(given, allow_nan=self.missing == "ignore")
+        if reset:
+            if X.shape[0] < 1 or X.shape[1] < 1:
+                raise ValueError(f"X must have at least one row and one column, got shape {X.shape}.")
+            self.n_features_in_ = X.shape[1]
+            if hasattr(given, "columns"):
+                self.feature_names_in_ = np.asarray(given.columns, dtype=object)
+            elif hasattr(self, "feature_names_in_"):
+                del self.feature_names_in_
+        elif X.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {X.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features."
+            )
         return X
 
     def _data_rules(self) -> dict[str, Any]:

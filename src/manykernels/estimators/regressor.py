@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from manykernels.core.samples import distinct_samples
 from manykernels.estimators.base import BaseMKL, Workbench
 from manykernels.estimators.by_rows import fit_rows, goes_by_rows, in_memory
 from manykernels.estimators.kernel_estimator import check_choice, check_number
@@ -108,9 +106,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):
             fit_rows(self, given, y, sample_weight)
             return
         given, y, sample_weight = in_memory(self, given, y, sample_weight)
-        X, y = validate_data(self, given, y, y_numeric=True, **self._data_rules())
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        samples = distinct_samples(X, y.astype(np.float64), weight)
+        X, y, samples = self._read(given, y, sample_weight, numeric=True)
         target = y[samples.rows].astype(np.float64)
         # The intercept takes up any offset of the target, which would only cost digits.
         offset = float(np.average(target, weights=samples.weight)) if self.fit_intercept else 0.0

@@ -24,7 +24,7 @@ import numpy as np
 from numba import njit
 
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
-MOST_ROUNDS = 1000
+MOST_ROUNDS = 2000
 _MARGIN = 1.0  # in units of the largest violation of the last round: beyond it, samples leave the round
 
 

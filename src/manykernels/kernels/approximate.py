@@ -16,6 +16,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from manykernels.compute.pairwise import dense
+from manykernels.compute.threads import one_blas_thread
 from manykernels.kernels.base import Gaussian, Kernel
 from manykernels.kernels.features import Nystroem, RandomFourier
 from manykernels.kernels.groups import BoundKernel
@@ -78,6 +79,13 @@ def approximate_kernels(
     most = _MOST_SAMPLE if rank < 1 else int(min(max(_SAMPLE_ROWS * rank, _LEAST_SAMPLE), _MOST_SAMPLE))
     # In order, so that a file is read once from its beginning to its end.
     sample = take_rows(X, np.sort(random_state.permutation(n)[: min(n, most)]))
+    with one_blas_thread():
+        return _approximations(bound, sample, method, rank, random_state)
+
+
+def _approximations(
+    bound: Sequence[BoundKernel], sample: Any, method: str, rank: float, random_state: np.random.Generator
+) -> list[BoundKernel]:
     seeds = random_state.integers(2**31, size=len(bound))
     found, chosen = [], {}
     for entry, seed in zip(bound, seeds.tolist(), strict=True):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from manykernels.compute.pairwise import dense
+from manykernels.compute.threads import blas_threads_for
 from manykernels.kernels.base import Kernel, _number
 from manykernels.kernels.columns import resolve_columns
 from manykernels.kernels.groups import BoundKernel
@@ -168,7 +169,8 @@ class Nystroem(FeatureKernel):
     @cached_property
     def _root(self) -> np.ndarray:
         """R with R R' the (pseudo-)inverse of k(L, L)."""
-        values, vectors = np.linalg.eigh(self.kernel.compute(self.landmarks, self.landmarks))
+        with blas_threads_for(len(self.landmarks)):
+            values, vectors = np.linalg.eigh(self.kernel.compute(self.landmarks, self.landmarks))
         kept = values > _RANK_CUT * max(float(values[-1]), 0.0)
         return vectors[:, kept] / np.sqrt(values[kept])
 
@@ -206,7 +208,9 @@ class FeatureMaps:
         return np.hstack(parts), np.cumsum([0, *(part.shape[1] for part in parts)])
 
     def _part(self, k: int, X: Any) -> np.ndarray:
-        V = X[:, self.bound[k].positions]
+        positions = self.bound[k].positions
+        # Columns of a sparse matrix take long to choose.
+        V = X if np.array_equal(positions, np.arange(X.shape[1])) else X[:, positions]
         mask = observed(V)
         part = spread(np.asarray(self.bound[k].kernel.features(there(V, mask))), mask)
         if self.cosine:

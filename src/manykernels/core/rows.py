@@ -1,0 +1,57 @@
+"""Tables that are not in memory: rows are read when they are asked for, and checked then."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def is_on_disk(X: Any) -> bool:
+    """Return whether X is a table whose rows are read when they are asked for: a memory map, or a RowSource.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.core.rows import is_on_disk
+    >>> is_on_disk(np.zeros((2, 2)))
+    False
+    """
+    return isinstance(X, (np.memmap, CheckedRows)) or bool(getattr(X, "is_row_source", False))
+
+
+class CheckedRows:
+    """A table on disk whose rows come in double precision, and without NaN or infinity.
+
+    Parameters
+    ----------
+    source : memory map, or object with ``shape`` whose slices and selections of rows are arrays
+    allow_nan : bool
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.core.rows import CheckedRows
+    >>> rows = CheckedRows(np.array([[1, 2], [3, 4]]), allow_nan=False)
+    >>> rows[:1], rows.shape
+    (array([[1., 2.]]), (2, 2))
+    """
+
+    ndim = 2
+
+    def __init__(self, source: Any, allow_nan: bool) -> None:
+        if len(source.shape) != 2:
+            raise ValueError(f"X must have two dimensions, got shape {tuple(source.shape)}.")
+        self.source, self.shape, self._allow_nan = source, tuple(source.shape), allow_nan
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: Any) -> np.ndarray:
+        block = np.asarray(self.source[rows], dtype=np.float64)
+        allowed = ~np.isinf(block) if self._allow_nan else np.isfinite(block)
+        if not allowed.all():
+            where = int(np.flatnonzero(~allowed.all(axis=1))[0])
+            first = rows.start or 0 if isinstance(rows, slice) else rows[where] - where
+            raise ValueError(f"Input X contains NaN or infinity, first in row {first + where}.")
+        return block
