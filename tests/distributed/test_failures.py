@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -21,8 +22,11 @@ from tests.distributed.conftest import cluster_of
 @pytest.fixture(scope="module")
 def mortals():
     """A client of two worker processes of which some will be killed."""
-    with cluster_of(2, True) as cluster, Client(cluster, set_as_default=False) as client:
+    cluster = cluster_of(2, True)
+    with Client(cluster, set_as_default=False) as client:
         yield client
+    with suppress(KeyError):  # closing, Dask may look for a worker that was killed
+        cluster.close()
 
 
 def kill(client, count):
@@ -66,6 +70,7 @@ def test_a_killed_worker_with_rows_changes_nothing(mortals):
             killed.append(step)
             kill(mortals, 1)
 
+    mortals.wait_for_workers(2)
     undisturbed = MKLClassifier(**settings, random_state=0, n_jobs=mortals).fit(X, y)
     with listen(strike):
         model = MKLClassifier(**settings, random_state=0, n_jobs=mortals).fit(X, y)

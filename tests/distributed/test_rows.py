@@ -146,6 +146,7 @@ def test_a_fit_on_rows_of_workers(client, kind, tmp_path):
     assert list(model.kernel_names_) == list(local.kernel_names_)
     assert model.n_features_in_ == 4
     assert getattr(model, "feature_names_in_", None) is None or list(model.feature_names_in_) == list("abcd")
+    np.testing.assert_allclose(model.decision_function(X_given), model.decision_function(X_local))
     model.save(tmp_path / "model.mkl")
     np.testing.assert_allclose(
         load(tmp_path / "model.mkl").decision_function(X_local), model.decision_function(X_local)

@@ -2,7 +2,7 @@
 
 from manykernels.distributed.bank import DaskBank, bind
 from manykernels.distributed.connection import find_client
-from manykernels.distributed.loading import class_counts, gathered, load_rows
+from manykernels.distributed.loading import by_parts, class_counts, gathered, load_rows
 from manykernels.distributed.row_bank import RowBank
 from manykernels.distributed.row_block import Targets, check_views, moments_of
 from manykernels.distributed.row_problem import row_problem
@@ -12,6 +12,7 @@ __all__ = [
     "RowBank",
     "Targets",
     "bind",
+    "by_parts",
     "check_views",
     "class_counts",
     "find_client",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from manykernels.compute.memory import budget_bytes, human_bytes
 from manykernels.distributed import row_block as on_worker
-from manykernels.distributed.connection import distributed_library, is_collection
+from manykernels.distributed.connection import distributed_library, find_client, is_collection
 from manykernels.distributed.row_bank import RowSource
 from manykernels.distributed.row_blocks import RowBlocks
 from manykernels.distributed.workers import Workers
@@ -48,6 +48,16 @@ def _bytes_of(X: Any) -> float:
     elif np.isnan(rows):
         rows = X[:, 0].compute().shape[0]
     return 8.0 * float(rows) * X.shape[1]
+
+
+def by_parts(function: Callable[[Any], np.ndarray], X: Any, n_jobs: Any) -> np.ndarray:
+    """Return ``function`` of the parts of a collection, one after the other; only the results are gathered."""
+    client = find_client(n_jobs if n_jobs == "dask" or hasattr(n_jobs, "compute") else "dask")
+    if client is None:  # within a task
+        return function(X.compute())
+    data = X.rechunk({1: -1}) if hasattr(X, "chunks") else X
+    parts = client.compute(np.ravel(data.to_delayed()).tolist())
+    return np.concatenate(client.gather(client.map(function, parts, pure=False)))
 
 
 def load_rows(client: Any, X: Any, y: Any, sample_weight: Any, allow_nan: bool) -> tuple[RowBlocks, RowSource, Any]:

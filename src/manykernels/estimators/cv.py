@@ -16,6 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from manykernels.core.progress import reached
 from manykernels.estimators.base import BaseMKL
+from manykernels.estimators.by_rows import in_memory
 from manykernels.estimators.classifier import MKLClassifier
 from manykernels.estimators.path import DEFAULT_CS, walk
 from manykernels.estimators.regressor import MKLRegressor
@@ -46,6 +47,7 @@ class _Chooser(BaseMKL):
         self
         """
         with self._all_or_nothing():
+            X, y, sample_weight = in_memory(self, X, y, sample_weight)
             parameters = {k: v for k, v in self.get_params(deep=False).items() if k not in _OWN}
             single = self._single(**parameters)
             single._check_parameters()
