@@ -22,7 +22,8 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from manykernels.core.results import Certificate, Machine
-from manykernels.inner import newton, ridge, smo, svm, svr
+from manykernels.inner import newton, newton_cg, ridge, smo, svm, svr
+from manykernels.inner.blocks import solve_blocks
 from manykernels.inner.coordinate_descent import MOST_ROUNDS, solve_features
 from manykernels.inner.decomposition import solve_rows
 from manykernels.inner.feature_interior import MOST_FACTORED, solve_interior
@@ -157,7 +158,8 @@ class Problem:
         if hasattr(K, "vectors"):
             return self._solve_features(K, start, tol)
         if not isinstance(K, np.ndarray):
-            return self._solve_rows(K, start, tol)
+            on_device = hasattr(K, "block")
+            return self._solve_on_device(K, start, tol) if on_device else self._solve_rows(K, start, tol)
         if isinstance(self.loss, Squared) and np.all(self.C[0] == self.C):
             beta, _ = ridge.solve(K, self.y, self.C[0], intercept=self.fit_intercept)
             return self.machine(beta, beta @ K)
@@ -251,6 +253,29 @@ class Problem:
         parts = [(sign, np.where(sign > 0, upper, -lower), epsilon - sign * y) for sign in signs]
         point = (found.beta, found.intercept)
         return solve_interior(K, y, parts, start=point, intercept=self.fit_intercept, tol=tol)
+
+    def _solve_on_device(self, K: Any, start: Machine | None, tol: float) -> Machine:
+        """Return the machines for a kernel that stays on a device: products with it and blocks of it are cheap."""
+        solutions = [self._solve_task_on_device(K, t, start, tol) for t in range(self.y.shape[0])]
+        return self.machine(np.array([s[0] for s in solutions]), np.array([s[1] for s in solutions]))
+
+    def _solve_task_on_device(self, K: Any, t: int, start: Machine | None, tol: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return a dual feasible beta and K beta for one task."""
+        y, C = self.y[t], self.C[t]
+        options: dict[str, Any] = {"intercept": self.fit_intercept}
+        if isinstance(self.loss, SmoothLoss):
+            begin = None if start is None else (start.beta[t], float(start.intercept[t]))
+            options["tol"] = max(1e-2 * tol, K.unit_roundoff)  # the objective itself is known no better
+            solution = newton_cg.solve(K.product, K.diagonal(), y, C, self.loss, start=begin, **options)
+            beta = self.feasible(solution.beta, t)
+            return beta, solution.decision if np.array_equal(beta, solution.beta) else K.product(beta[None])[0]
+        if not isinstance(self.loss, (Hinge, EpsilonInsensitive)):
+            raise TypeError(f"There is no inner solver for the loss {self.loss!r}.")
+        if isinstance(self.loss, EpsilonInsensitive):
+            options["epsilon"], tol = self.loss.epsilon, tol * (float(np.std(y)) or 1.0)
+        begin_at = None if start is None else start.beta[t]
+        box = solve_blocks(K, y, *self.loss.domain(y, C), start=begin_at, tol=tol, **options)
+        return box.beta, box.gradient + y
 
     def feasible(self, beta: np.ndarray, t: int) -> np.ndarray:
         """Return the nearest beta in the domain of the dual: the box, and 1' beta = 0 with an intercept."""

@@ -8,10 +8,16 @@ import pytest
 import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 
+from manykernels.compute.gpu import has_device
 from manykernels.kernels import Dirichlet, Gaussian, Kernel, KernelBank, Linear, Polynomial, Precomputed
 from tests.kernels import naive
 
 STORAGES = ["auto", "packed", "factors", "recomputed"]
+# The same on a device: torch's own CPU device, so that this runs anywhere.
+STORAGES += [
+    pytest.param(f"torch:cpu {name}", marks=pytest.mark.skipif(not has_device("torch:cpu"), reason="needs torch"))
+    for name in STORAGES
+]
 NORMALIZATIONS = ["mean_diag", "trace", "cosine", None]
 TOLERANCE = {"single": 1e-6, "double": 1e-12}
 
@@ -94,8 +100,19 @@ def sample_weight():
 def bind(storage, normalize, center, precision, X=None, **settings):
     X = train_and_test()[0] if X is None else X
     return KernelBank(kernels()).bind(
-        X, storage=storage, normalize=normalize, center=center, precision=precision, **settings
+        X, normalize=normalize, center=center, precision=precision, **where(storage), **settings
     )
+
+
+def where(storage):
+    """Settings for a storage, on a device if it is named before the storage."""
+    device, _, name = storage.rpartition(" ")
+    return {"device": device or "cpu", "storage": name}
+
+
+def repeatable(storage, precision):
+    """How exactly a number comes out again: on a device, sums of float32 depend on what is summed beside them."""
+    return precision if " " in storage else "double"
 
 
 def assert_close(found, expected, precision, size=None):
@@ -147,10 +164,11 @@ def test_quad_forms(storage, center, precision):
         found = bank.quad_forms(beta)
         size = np.einsum("ti,kij,tj->kt", np.abs(beta), np.abs(stack), np.abs(beta))
         assert_close(found.T, np.einsum("ti,kij,tj->kt", beta, stack, beta), precision, size)
-        assert_close(bank.quad_forms(beta[1])[:, None], found[1][:, None], "double", size)
+        assert_close(bank.quad_forms(beta[1])[:, None], found[1][:, None], repeatable(storage, precision), size)
         assert np.all(bank.quad_forms(np.zeros(N_TRAIN)) == 0.0)
         for subset in SUBSETS[1:]:
-            assert_close(bank.quad_forms(beta, subset).T, found[:, subset].T, "double", size[subset])
+            again = bank.quad_forms(beta, subset).T
+            assert_close(again, found[:, subset].T, repeatable(storage, precision), size[subset])
             assert bank.quad_forms(beta[0], subset).shape == (len(subset),)
 
 
@@ -281,7 +299,7 @@ def test_few_samples_and_many(storage, n):
     """From one sample to several blocks a thread."""
     X = samples(n, seed=6)[:, :N_FEATURES] + 0.1
     functions = [naive.gaussian(1.0), naive.linear(), naive.polynomial(2)]
-    bank = KernelBank([Gaussian(1.0), Linear(), Polynomial(2)]).bind(X, storage=storage, normalize=None)
+    bank = KernelBank([Gaussian(1.0), Linear(), Polynomial(2)]).bind(X, normalize=None, **where(storage))
     stack = [naive.gram(function, X, X) for function in functions]
     beta = np.linspace(-1, 1, n) if n > 1 else np.ones(1)
     for k, K in enumerate(stack):
@@ -300,7 +318,7 @@ def test_few_samples_and_many(storage, n):
 def test_centering_a_wide_kernel_keeps_its_digits(storage, precision, width):
     """A wide Gaussian is 1 minus something tiny; centered and scaled, that something is the whole kernel."""
     X = train_and_test()[0][:, :N_FEATURES]
-    bank = KernelBank([Gaussian(width)]).bind(X, center=True, storage=storage, precision=precision)
+    bank = KernelBank([Gaussian(width)]).bind(X, center=True, precision=precision, **where(storage))
     squares = np.array([[np.sum((a - b) ** 2) for b in X] for a in X])
     away = -np.expm1(-squares / (2 * width**2))  # 1 - K, to full precision
     H = np.eye(N_TRAIN) - 1 / N_TRAIN
@@ -315,7 +333,7 @@ def test_centering_a_wide_kernel_keeps_its_digits(storage, precision, width):
 def test_fast_waves_do_not_depend_on_the_storage(storage, frequency):
     """A phase of thousands of radians needs the distance in double precision, whatever is held afterwards."""
     X = train_and_test()[0][:, :1] * 3.0
-    bank = KernelBank([Dirichlet(frequency)]).bind(X, storage=storage, normalize=None)
+    bank = KernelBank([Dirichlet(frequency)]).bind(X, normalize=None, **where(storage))
     assert_close([bank.combine(np.ones(1))], [naive.gram(naive.dirichlet(frequency), X, X)], "single")
 
 

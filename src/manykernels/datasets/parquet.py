@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
-import pyarrow.parquet as pq
 
 
 class ParquetRows:
@@ -28,7 +26,7 @@ class ParquetRows:
     Attributes
     ----------
     shape : (int, int)
-    columns : pandas.Index
+    columns : ndarray of str
 
     Examples
     --------
@@ -47,6 +45,8 @@ class ParquetRows:
     ndim = 2
 
     def __init__(self, path: Any, columns: Sequence[str] | None = None, without: Sequence[str] = ()) -> None:
+        import pyarrow.parquet as pq  # noqa: PLC0415 - large, and needed by those who have such files only
+
         self.path = Path(path)
         self._file = pq.ParquetFile(self.path)
         there = self._file.schema_arrow.names
@@ -54,7 +54,7 @@ class ParquetRows:
         if unknown:
             raise ValueError(f"{self.path.name} has no column {unknown[0]!r}.")
         chosen = list(columns) if columns is not None else [name for name in there if name not in without]
-        self.columns = pd.Index(chosen)
+        self.columns = np.array(chosen, dtype=object)
         sizes = [self._file.metadata.row_group(g).num_rows for g in range(self._file.num_row_groups)]
         self._first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self.shape = (int(self._first[-1]), len(chosen))

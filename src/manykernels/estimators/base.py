@@ -17,6 +17,7 @@ from sklearn.utils import assert_all_finite, check_consistent_length, check_rand
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from manykernels.compute.gpu import check_device
 from manykernels.compute.memory import budget_bytes, human_bytes
 from manykernels.core.notices import warn
 from manykernels.core.progress import listen
@@ -35,6 +36,7 @@ from manykernels.kernels import Gaussian, KernelBank, ParametricKernel
 from manykernels.kernels.approximate import METHODS, check_rank
 from manykernels.kernels.bound import BoundBank
 from manykernels.kernels.composite import CompositeBank
+from manykernels.kernels.device.bank import LARGE, DeviceBank
 from manykernels.kernels.family import Family
 from manykernels.kernels.feature_bank import FeatureBank
 from manykernels.kernels.ladder import GaussianLadder, LadderBank
@@ -120,18 +122,30 @@ class BaseMKL(KernelEstimator):
         self._check_solver()
         if not isinstance(self.combination, ParametricKernel):
             check_choice("combination", self.combination, ("sum", "product"))
-        check_choice("device", self.device, ("cpu",))
         check_choice("approximation", self.approximation, METHODS)
         check_rank(self.rank)
         if self.approximation is not None and self.combination != "sum":
             raise ValueError(f"approximation={self.approximation!r} needs combination='sum'.")
+        self._check_device()
         check_choice("missing", self.missing, ("error", "ignore"))
         if self.missing == "ignore" and self.combination != "sum":
             raise ValueError("missing='ignore' needs combination='sum'.")
         if not isinstance(self.max_iter, (int, np.integer)) or self.max_iter < 1:
             raise ValueError(f"max_iter must be a whole number of at least 1, got {self.max_iter!r}.")
-        if self._is_distributed() and (self.combination != "sum" or isinstance(self.kernels, Family)):
-            raise ValueError("n_jobs='dask' needs combination='sum' and a list of kernels.")
+        self._check_distributed()
+
+    def _check_distributed(self) -> None:
+        """Raise if what is asked for cannot be done on workers."""
+        is_list = self.combination == "sum" and not isinstance(self.kernels, Family)
+        if self._is_distributed() and (self.device != "cpu" or not is_list):
+            raise ValueError("n_jobs='dask' needs combination='sum', a list of kernels and device='cpu'.")
+
+    def _check_device(self) -> None:
+        check_device(self.device)
+        if self.device != "cpu" and (self.combination != "sum" or isinstance(self.kernels, Family)):
+            raise ValueError(f"device={self.device!r} is for lists of kernels and combination='sum'; use device='cpu'.")
+        if self.device != "cpu" and self.approximation is not None:
+            raise ValueError(f"approximation={self.approximation!r} is computed on the CPU: use device='cpu'.")
 
     def _check_solver(self) -> None:
         """Raise if the solver is for the other kind of kernel sets, or a parameter for lists only."""
@@ -323,9 +337,8 @@ class BaseMKL(KernelEstimator):
 
             return bind(self._bank(table), X, client, driver_bytes=budget, precision=precision, **shared)
         reserve = _WORKING_SET if self._works_on_few() else 0
-        return self._bank(table).bind(
-            X, memory_budget=budget, storage=storage, precision=precision, reserve=reserve, **shared
-        )
+        shared |= {"memory_budget": budget, "storage": storage, "precision": precision, "reserve": reserve}
+        return self._bank(table).bind(X, device=self.device, **shared)
 
     def _product_bank(self, table: Any) -> KernelBank:
         """Return the kernels of a product; by default one for each feature."""
@@ -358,6 +371,8 @@ class BaseMKL(KernelEstimator):
         usable = int((1 - _HEADROOM) * budget)
         if self.approximation is not None:
             return "features", max(1, usable - _FEATURE_VECTORS * 8 * n_tasks * n)
+        if self.device != "cpu" and n > LARGE and self._can_do_with_rows(table, loss):
+            return "rows", usable
         # SMO copies at most half of the samples; a factorization holds copies of the matrix, newton one a task.
         factorizes = isinstance(loss, SmoothLoss) or self._works_on_few() or self.solver == "hessian"
         matrices = 3.0 if factorizes else 1.3
@@ -387,10 +402,12 @@ class BaseMKL(KernelEstimator):
 
     def _can_do_with_rows(self, table: Any, loss: Loss) -> bool:
         """Return whether the fit can do without the combined kernel as a matrix."""
-        if self.combination != "sum" or isinstance(loss, SmoothLoss) or self.solver not in _ROW_SOLVERS:
+        if self.combination != "sum" or self.solver not in _ROW_SOLVERS:
             return False
         if self._client() is not None:
             return False
+        if isinstance(loss, SmoothLoss) and self.device == "cpu":
+            return False  # a product with the kernel takes as long as the kernel itself
         return not any(isinstance(kernel, GaussianLadder) for kernel in self._bank(table))
 
     def _solve(self, problems: list[Problem], starts: list[np.ndarray | None]) -> list[Result]:
@@ -403,8 +420,8 @@ class BaseMKL(KernelEstimator):
                 delayed(copy_context().run)(self._solve_one, problem, start, interrupted)
                 for problem, start in zip(problems, starts, strict=True)
             ]
-            # A bank with rows on demand remembers its last problem, and uses all cores by itself.
-            alone = isinstance(problems[0].bank, OnDemandBank) or self._is_distributed()
+            # A bank with rows on demand remembers its last problem, and uses all cores by itself; so does a device.
+            alone = isinstance(problems[0].bank, (OnDemandBank, DeviceBank)) or self._is_distributed()
             # Shared memory, whatever backend is active: contexts and banks do not travel.
             return Parallel(n_jobs=1 if alone else self.n_jobs, require="sharedmem")(jobs)
 

@@ -90,7 +90,9 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         Features of each kernel, or the share of its trace that may be lost.
     memory_budget : int, str or None, default None
         Memory that a fit may use, in bytes or as "2GB"; None is half of what is free.
-    device : {"cpu"}, default "cpu"
+    device : {"cpu", "cuda", "cuda:0", ..., "mps"}, default "cpu"
+        Where the kernels lie and passes over them are made; a GPU needs ``pip install "manykernels[gpu]"``. It is for
+        lists of kernels, combination="sum". A model fitted there is used anywhere.
     n_jobs : int, "dask", dask.distributed.Client or None, default None
         Classes learned at the same time, when each has its own kernel. With "dask" the kernels are held by the workers
         of the active Dask client, with a client by its workers; ``memory_budget`` is then for this process alone.

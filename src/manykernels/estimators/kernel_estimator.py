@@ -85,7 +85,8 @@ class KernelEstimator(BaseEstimator):
             stack = self._check_stack(X)
             return np.hstack([predictor.decision_from_stack(stack) for predictor in self._predictors])
         X = self._checked(X)
-        return np.hstack([predictor.decision(X) for predictor in self._predictors])
+        device = getattr(self, "device", "cpu")
+        return np.hstack([predictor.decision(X, device) for predictor in self._predictors])
 
     def _checked(self, X: Any) -> Any:
         """Return new data as an array, with NaN only in rows that lack all columns of a view, if that is allowed."""

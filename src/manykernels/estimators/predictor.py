@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from manykernels.compute.gpu import Device, has_device
 from manykernels.core.results import Machine
 from manykernels.kernels.bound import learned_kernel
+from manykernels.kernels.device.learned import predict_on
 from manykernels.kernels.feature_bank import FeatureBank
 from manykernels.kernels.features import FeatureMaps
 from manykernels.kernels.learned import LearnedKernel
@@ -17,6 +19,7 @@ from manykernels.kernels.missing import observed
 from manykernels.kernels.precomputed import Precomputed
 
 _BLOCK_ROWS = 4096
+_MANY_VALUES = 10**7
 
 
 @dataclass(frozen=True)
@@ -68,13 +71,23 @@ class Predictor:
             n_train=n_train,
         )
 
-    def decision(self, X: Any) -> np.ndarray:
-        """Return the predictions of the tasks, shape (len(X), n_tasks)."""
+    def decision(self, X: Any, device: str = "cpu") -> np.ndarray:
+        """Return the predictions of the tasks, shape (len(X), n_tasks).
+
+        The device is used where there is one and the work is worth it: a model that was fitted on a GPU predicts on
+        any machine.
+        """
         if self.vectors is not None:
             return self._from_features(X)
+        if self.coef.ndim == 2 and self._is_worth(X) and has_device(device):
+            return (predict_on(Device(device), self.kernel, X, self.coef) + self.intercept[:, None]).T
         if self.coef.ndim == 3:
             return (self.kernel.predict_components(X, self.coef) + self.intercept[:, None]).T
         return (self.kernel.predict(X, self.coef) + self.intercept[:, None]).T
+
+    def _is_worth(self, X: Any) -> bool:
+        """Return whether the kernel values are so many that sending samples to a device and back is little beside."""
+        return X.shape[0] * self.kernel.X.shape[0] * len(self.kernel.bound) >= _MANY_VALUES
 
     def _from_features(self, X: Any) -> np.ndarray:
         assert self.vectors is not None

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from manykernels.compute.gpu import Device, check_device
 from manykernels.compute.memory import budget_bytes
 from manykernels.core.notices import warn
 from manykernels.kernels.base import Gaussian, Kernel
@@ -15,6 +16,9 @@ from manykernels.kernels.bound import PRECISIONS, BoundBank
 from manykernels.kernels.checks import check_positive_semidefinite
 from manykernels.kernels.columns import column_names, describe_columns, resolve_columns
 from manykernels.kernels.composite import CompositeBank
+from manykernels.kernels.device.bank import DeviceBank, DeviceRowsBank
+from manykernels.kernels.device.ladder import DeviceLadderBank
+from manykernels.kernels.device.plan import plan_device
 from manykernels.kernels.feature_bank import FeatureBank
 from manykernels.kernels.groups import BoundKernel, make_groups
 from manykernels.kernels.ladder import GaussianLadder, LadderBank
@@ -112,6 +116,7 @@ class KernelBank:
         storage: str = "auto",
         precision: str = "single",
         reserve: int = 0,
+        device: str = "cpu",
     ) -> BoundBank | LadderBank | CompositeBank:
         """Bind the kernels to training data.
 
@@ -131,9 +136,11 @@ class KernelBank:
             for a cache of its rows.
         precision : {"single", "double"}
             Of the kernel values that are held, unless they leave the range of float32; sums are always in double.
-
         reserve : int
             Kernels that a solver wants to hold beside the bank, where the bank itself does not fit.
+        device : str, default "cpu"
+            "cuda", "cuda:1" or "mps" keeps the kernels there and needs torch; they take what they need of the memory
+            there, and the budget is for that of the CPU. "torch:cpu" is the same code on the CPU, for tests.
 
         Returns
         -------
@@ -141,6 +148,7 @@ class KernelBank:
         """
         if precision not in PRECISIONS:
             raise ValueError(f"precision must be 'single' or 'double', got {precision!r}.")
+        check_device(device)
         table = X if source is None else source
         X = np.asarray(X, dtype=np.float64) if not hasattr(X, "tocsr") else X.tocsr()
         weight = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
@@ -155,10 +163,15 @@ class KernelBank:
         parts: list[BoundBank | LadderBank] = []
         if resolved:
             share = budget // 2 if ladders else budget
-            parts.append(bind_resolved(resolved, X, weight, budget=share, reserve=reserve, **options))
+            where: dict[str, Any] = {"device": device, "comes_back": bool(ladders)}
+            parts.append(bind_resolved(resolved, X, weight, budget=share, reserve=reserve, **where, **options))
             budget -= share
         if ladders:
-            parts.append(LadderBank(ladders, places, X, weight, budget=budget, learn=_learn, **options))
+            own: dict[str, Any] = {"budget": budget, "learn": _learn, **options}
+            if device == "cpu" or center:  # the means of centered kernels are interpolated
+                parts.append(LadderBank(ladders, places, X, weight, **own))
+            else:
+                parts.append(DeviceLadderBank(ladders, places, X, weight, device=device, **own))
         bank = parts[0] if len(parts) == 1 else CompositeBank(parts)
         report_zero_kernels(bank.names, np.concatenate([part.scale for part in parts]))
         return bank
@@ -319,12 +332,18 @@ def bind_resolved(
     storage: str,
     precision: str,
     reserve: int = 0,
+    device: str = "cpu",
+    comes_back: bool = False,
 ) -> BoundBank:
     """Check kernels whose columns are known, learn how to normalize them, and store them."""
     check_positive_semidefinite(bound, X)
     normalization = _learn(bound, X, kind=normalize, center=center, sample_weight=weight)
     if not normalization.fits_single:
         precision = "double"
+    if device != "cpu":
+        on_device = _bind_device(Device(device), bound, X, normalization, weight, storage, precision, comes_back)
+        if on_device is not None:
+            return on_device
     storages = plan_storages(
         bound, X, normalization, weight, budget=budget, storage=storage, dtype=PRECISIONS[precision], reserve=reserve
     )
@@ -333,6 +352,24 @@ def bind_resolved(
         return bank
     held = sum(part.columns.nbytes for part in storages if isinstance(part, FactorStorage))
     return OnDemandBank(bank, budget - held)
+
+
+def _bind_device(
+    device: Device,
+    bound: list[BoundKernel],
+    X: Any,
+    normalization: Normalization,
+    weight: np.ndarray,
+    storage: str,
+    precision: str,
+    comes_back: bool,
+) -> DeviceBank | None:
+    """Store the kernels on the device; None where it has no double precision, and that is needed."""
+    if not device.has_double and (precision == "double" or normalization.means is not None):
+        return None
+    storages = plan_device(device, bound, X, normalization, weight, storage=storage, dtype=PRECISIONS[precision])
+    kind = DeviceRowsBank if storage == "rows" else DeviceBank
+    return kind(bound, X, normalization, weight, device, storages, precision, comes_back)
 
 
 def report_zero_kernels(names: Sequence[str], scale: np.ndarray) -> None:

@@ -1,0 +1,161 @@
+"""Fits on a device, on torch's own CPU device, give the model of the CPU."""
+
+import builtins
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification, make_regression
+
+from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, load
+from manykernels.compute.gpu import Device, has_device
+from manykernels.estimators import base, predictor
+from manykernels.kernels import Gaussian, GaussianFamily, GaussianLadder, Linear, Polynomial
+from manykernels.norms import MixedNorm
+
+pytestmark = pytest.mark.skipif(not has_device("torch:cpu"), reason="needs torch")
+VIEWS = (None, [0, 1], [2, 3], [4])
+KERNELS = [Gaussian(w, columns=c) for w in (0.5, 2.0) for c in VIEWS] + [Linear(), Polynomial(2)]
+
+
+def classes(n_classes=2, n=240):
+    return make_classification(n, 6, n_informative=4, n_redundant=0, n_classes=n_classes, flip_y=0.1, random_state=0)
+
+
+@pytest.fixture(params=[False, True], ids=["kernel on the CPU", "kernel on the device"])
+def stays(request, monkeypatch):
+    """Whether the combined kernel stays on the device, as for many samples."""
+    if request.param:
+        monkeypatch.setattr(base, "LARGE", 100)
+    return request.param
+
+
+def assert_same(here, there, tol=1e-4):
+    assert here.converged_
+    assert there.converged_
+    np.testing.assert_allclose(there.weights_, here.weights_, rtol=0, atol=tol)
+    assert there.dual_objective_ <= here.objective_ * (1 + 1e-6)
+    assert here.dual_objective_ <= there.objective_ * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("norm", [1, 4 / 3, 2, np.inf], ids=str)
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic", "squared"])
+@pytest.mark.parametrize("tol", [1e-5, 2e-6], ids=["single", "double"])
+@pytest.mark.usefixtures("stays")
+def test_classifiers(loss, norm, tol):
+    X, y = classes()
+    settings = {"norm": norm, "loss": loss, "tol": tol}
+    here = MKLClassifier(KERNELS, **settings).fit(X, y)
+    there = MKLClassifier(KERNELS, **settings, device="torch:cpu").fit(X, y)
+    assert_same(here, there)
+    assert np.mean(there.predict(X) == here.predict(X)) > 0.99
+
+
+@pytest.mark.parametrize("norm", [1, 2])
+@pytest.mark.parametrize("loss", ["squared", "epsilon_insensitive"])
+@pytest.mark.usefixtures("stays")
+def test_regressors(loss, norm):
+    X, y = make_regression(240, 6, noise=5.0, random_state=0)
+    settings = {"norm": norm, "loss": loss, "tol": 2e-6}
+    here = MKLRegressor(KERNELS, **settings).fit(X, y)
+    assert_same(here, MKLRegressor(KERNELS, **settings, device="torch:cpu").fit(X, y))
+
+
+@pytest.mark.usefixtures("stays")
+def test_the_default_tolerance_and_its_certificate():
+    """In single precision; the gap is checked with kernels in double."""
+    X, y = classes()
+    model = MKLClassifier(KERNELS, norm=2, device="torch:cpu").fit(X, y)
+    exact = MKLClassifier(KERNELS, norm=2, tol=1e-8).fit(X, y)
+    assert model.gap_ <= 1e-3
+    assert model.dual_objective_ <= exact.objective_ * (1 + 1e-6)
+    assert model.objective_ >= exact.dual_objective_ * (1 - 1e-6)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.usefixtures("stays")
+def test_several_classes(shared):
+    X, y = classes(3)
+    settings = {"norm": 2, "shared_weights": shared, "tol": 2e-6}
+    here = MKLClassifier(KERNELS, **settings).fit(X, y)
+    assert_same(here, MKLClassifier(KERNELS, **settings, device="torch:cpu", n_jobs=2).fit(X, y))
+
+
+def test_groups_and_centered_kernels():
+    X, y = classes()
+    for settings in ({"norm": MixedNorm(2)}, {"norm": 2, "center": True}):
+        here = MKLClassifier(KERNELS, **settings, tol=2e-6).fit(X, y)
+        assert_same(here, MKLClassifier(KERNELS, **settings, tol=2e-6, device="torch:cpu").fit(X, y))
+
+
+def test_ladders():
+    X, y = classes()
+    kernels = [GaussianLadder(columns, low=0.25, high=16.0, count=200) for columns in VIEWS]
+    here = MKLClassifier(kernels, norm=1, tol=1e-5).fit(X, y)
+    there = MKLClassifier(kernels, norm=1, tol=1e-5, device="torch:cpu").fit(X, y)
+    assert there.objective_ == pytest.approx(here.objective_, rel=2e-5)
+    assert list(there.kernel_names_[:5]) == list(here.kernel_names_[:5])
+    for group in range(len(VIEWS)):  # neighbors on a ladder share the weight as they like
+        assert there.group_weights_[group] == pytest.approx(here.group_weights_[group], abs=5e-3)
+
+
+@pytest.mark.parametrize("settings", [{"norm": 1}, {"norm": 2, "tol": 1e-6}, {"norm": 2, "center": True}], ids=str)
+@pytest.mark.usefixtures("stays")
+def test_a_device_without_double_precision(monkeypatch, settings):
+    """As Apple's: single precision there, and where that does not suffice the CPU."""
+    own = Device.__init__
+
+    def poor(self, *rest, **options):
+        own(self, *rest, **options)
+        self.has_double, self.wide = False, self.torch.float32
+
+    monkeypatch.setattr(Device, "__init__", poor)
+    X, y = classes()
+    here = MKLClassifier(KERNELS, **settings).fit(X, y)
+    there = MKLClassifier(KERNELS, **settings, device="torch:cpu").fit(X, y)
+    assert there.converged_
+    assert there.objective_ == pytest.approx(here.objective_, rel=2e-3)
+
+
+def test_cross_validation_takes_the_device():
+    X, y = classes()
+    model = MKLClassifierCV(KERNELS, Cs=[0.1, 1.0], norms=[1.0, 2.0], cv=2, device="torch:cpu").fit(X, y)
+    assert model.best_score_ > 0.6
+
+
+def test_predictions_on_the_device(monkeypatch):
+    X, y = classes()
+    model = MKLClassifier(KERNELS, norm=2, device="torch:cpu").fit(X[:160], y[:160])
+    plain = model.decision_function(X)
+    monkeypatch.setattr(predictor, "_MANY_VALUES", 1)
+    np.testing.assert_allclose(model.decision_function(X), plain, rtol=0, atol=1e-10)
+
+
+def test_a_model_is_used_without_torch(monkeypatch, tmp_path):
+    X, y = classes()
+    model = MKLClassifier(KERNELS, norm=2, device="torch:cpu").fit(X, y)
+    expected = model.decision_function(X)
+    model.save(tmp_path / "model.mkl")
+    blob = pickle.dumps(model)
+    assert b"torch" not in blob.replace(b"torch:cpu", b"")
+    own = builtins.__import__
+
+    def refuse(name, *rest, **options):
+        if name.partition(".")[0] == "torch":
+            raise ImportError(name)
+        return own(name, *rest, **options)
+
+    monkeypatch.setattr(predictor, "_MANY_VALUES", 1)
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    for again in (load(tmp_path / "model.mkl"), pickle.loads(blob)):
+        np.testing.assert_allclose(again.decision_function(X), expected, rtol=0, atol=1e-12)
+    with pytest.raises(ImportError, match=r'pip install "manykernels\[gpu\]"'):
+        MKLClassifier(KERNELS, device="cuda").fit(X, y)
+    MKLClassifier(KERNELS, norm=2).fit(X, y)
+
+
+def test_what_a_device_is_not_for():
+    X, y = classes()
+    for settings in ({"combination": "product"}, {"kernels": GaussianFamily(0.1, 10.0)}):
+        with pytest.raises(ValueError, match="device='torch:cpu' is for lists of kernels"):
+            MKLClassifier(**settings, device="torch:cpu").fit(X, y)
