@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from functools import lru_cache
 
 import numba
 from threadpoolctl import ThreadpoolController
+
+_limit: ContextVar[int | None] = ContextVar("limit", default=None)
 
 
 def n_threads() -> int:
@@ -25,7 +28,27 @@ def n_threads() -> int:
     joblib sets that variable in its worker processes, so nested parallelism
     does not oversubscribe the machine.
     """
-    return max(1, int(getattr(numba.config, "NUMBA_NUM_THREADS", 1)))
+    every = max(1, int(getattr(numba.config, "NUMBA_NUM_THREADS", 1)))
+    limit = _limit.get()
+    return every if limit is None else min(limit, every)
+
+
+@contextmanager
+def at_most(count: int) -> Iterator[None]:
+    """Let the passes inside the block use at most so many threads: a worker process shares its machine with others.
+
+    Examples
+    --------
+    >>> from manykernels.compute.threads import at_most, n_threads
+    >>> with at_most(1):
+    ...     n_threads()
+    1
+    """
+    token = _limit.set(max(1, count))
+    try:
+        yield
+    finally:
+        _limit.reset(token)
 
 
 @lru_cache(maxsize=1)

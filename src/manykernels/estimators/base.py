@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 from joblib import Parallel, delayed
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import assert_all_finite, check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
@@ -133,6 +134,13 @@ class BaseMKL(KernelEstimator):
             raise ValueError("missing='ignore' needs combination='sum'.")
         if not isinstance(self.max_iter, (int, np.integer)) or self.max_iter < 1:
             raise ValueError(f"max_iter must be a whole number of at least 1, got {self.max_iter!r}.")
+        self._check_distributed()
+
+    def _check_distributed(self) -> None:
+        """Raise if what is asked for cannot be done on workers."""
+        is_list = self.combination == "sum" and not isinstance(self.kernels, Family)
+        if self._is_distributed() and (self.device != "cpu" or not is_list):
+            raise ValueError("n_jobs='dask' needs combination='sum', a list of kernels and device='cpu'.")
 
     def _check_device(self) -> None:
         check_device(self.device)
@@ -157,6 +165,31 @@ class BaseMKL(KernelEstimator):
         ):
             if getattr(self, name) != needed:
                 raise ValueError(f"A family of kernels needs {name}={needed!r}, got {getattr(self, name)!r}.")
+
+    def _is_distributed(self) -> bool:
+        """Return whether the kernels are to be on Dask workers: ``n_jobs`` is then "dask" or a client."""
+        return not (self.n_jobs is None or isinstance(self.n_jobs, (int, np.integer)))
+
+    def _client(self) -> Any:
+        """Return the client of the workers that hold the kernels, None where they are held here."""
+        if not self._is_distributed():
+            return None
+        from manykernels.distributed import find_client  # noqa: PLC0415 - it needs an optional dependency
+
+        return find_client(self.n_jobs)
+
+    def __getstate__(self) -> dict:
+        """Return what is pickled: a connection to a cluster is not, and becomes "dask"."""
+        state = super().__getstate__()
+        return {**state, "n_jobs": "dask"} if self._is_distributed() else state
+
+    def __sklearn_clone__(self) -> Any:
+        """Return a clone that uses the same cluster."""
+        if not self._is_distributed():
+            return super().__sklearn_clone__()
+        parameters = self.get_params(deep=False)
+        n_jobs = parameters.pop("n_jobs")
+        return type(self)(**{name: clone(value, safe=False) for name, value in parameters.items()}, n_jobs=n_jobs)
 
     def _norm(self) -> Norm:
         if all(hasattr(self.norm, part) for part in _NORM_PARTS):
@@ -301,6 +334,10 @@ class BaseMKL(KernelEstimator):
             return ParametricBank(self.combination, X, weight, normalize=self.normalize, center=self.center)
         if self.combination == "product":
             return self._product_bank(table).bind_product(X, **shared)
+        if (client := self._client()) is not None:
+            from manykernels.distributed import bind  # noqa: PLC0415 - it needs an optional dependency
+
+            return bind(self._bank(table), X, client, driver_bytes=budget, precision=precision, **shared)
         reserve = _WORKING_SET if self._works_on_few() else 0
         shared |= {"memory_budget": budget, "storage": storage, "precision": precision, "reserve": reserve}
         return self._bank(table).bind(X, device=self.device, **shared)
@@ -379,6 +416,8 @@ class BaseMKL(KernelEstimator):
         """Return whether the fit can do without the combined kernel as a matrix."""
         if self.combination != "sum" or self.solver not in _ROW_SOLVERS:
             return False
+        if self._client() is not None:
+            return False
         if isinstance(loss, SmoothLoss) and self.device == "cpu":
             return False  # a product with the kernel takes as long as the kernel itself
         return not any(isinstance(kernel, GaussianLadder) for kernel in self._bank(table))
@@ -394,8 +433,9 @@ class BaseMKL(KernelEstimator):
                 for problem, start in zip(problems, starts, strict=True)
             ]
             # A bank with rows on demand remembers its last problem, and uses all cores by itself; so does a device.
-            n_jobs = 1 if isinstance(problems[0].bank, (OnDemandBank, DeviceBank)) else self.n_jobs
-            return Parallel(n_jobs=n_jobs, prefer="threads")(jobs)
+            alone = isinstance(problems[0].bank, (OnDemandBank, DeviceBank)) or self._is_distributed()
+            # Shared memory, whatever backend is active: contexts and banks do not travel.
+            return Parallel(n_jobs=1 if alone else self.n_jobs, require="sharedmem")(jobs)
 
     def _solve_one(self, problem: Problem, start: np.ndarray | None, interrupted: threading.Event) -> Result:
         """Solve one of several problems; after Ctrl-C the rest gets one iteration each, for a whole model."""
@@ -406,16 +446,21 @@ class BaseMKL(KernelEstimator):
             interrupted.set()
         return result
 
-    def _set_attributes(self, bank: Bank, results: list[Result], samples: Samples, offset: float) -> None:
+    def _set_attributes(self, bank: Bank, results: list[Result], samples: Samples | None, offset: float) -> None:
+        """Set what was learned; without samples, their rows are elsewhere, and so are the dual coefficients."""
         weights = np.array([result.weights for result in results])
         machines = [replace(r.machine, intercept=r.machine.intercept + offset) for r in results]
-        beta = samples.spread(np.vstack([result.machine.beta for result in results]))
+        n_tasks = sum(machine.intercept.size for machine in machines)
+        beta, rows, n_train = np.zeros((n_tasks, 0)), np.zeros(0, np.int64), 0
+        if samples is not None:
+            beta = samples.spread(np.vstack([result.machine.beta for result in results]))
+            rows, n_train = samples.rows, samples.owner.size
         total = Certificate(
             primal=sum(result.certificate.primal for result in results),
             dual=sum(result.certificate.dual for result in results),
         )
         self._predictors = [
-            Predictor.from_machine(bank, own, machine, samples.rows, samples.owner.size)
+            Predictor.from_machine(bank, own, machine, rows, n_train)
             for own, machine in zip(weights, machines, strict=True)
         ]
         self.weights_ = weights[0] if len(results) == 1 else weights

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manykernels.core.notices import shown, warn
 from manykernels.estimators.base import BaseMKL, Workbench
+from manykernels.estimators.by_rows import fit_rows, goes_by_rows, in_memory
 from manykernels.estimators.calibration import held_out_scale, logistic_probabilities, probabilities
 from manykernels.estimators.kernel_estimator import check_choice
 from manykernels.losses import Hinge, Logistic, Loss, Squared, SquaredHinge
@@ -92,8 +93,9 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     device : {"cpu", "cuda", "cuda:0", ..., "mps"}, default "cpu"
         Where the kernels lie and passes over them are made; a GPU needs ``pip install "manykernels[gpu]"``. It is for
         lists of kernels, combination="sum". A model fitted there is used anywhere.
-    n_jobs : int or None, default None
-        Classes learned at the same time, when each has its own kernel.
+    n_jobs : int, "dask", dask.distributed.Client or None, default None
+        Classes learned at the same time, when each has its own kernel. With "dask" the kernels are held by the workers
+        of the active Dask client, with a client by its workers; ``memory_budget`` is then for this process alone.
     random_state : int, RandomState or None, default None
         Shuffles the folds of the calibration.
     verbose : int, default 0
@@ -176,7 +178,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         rank: float = 1000,
         memory_budget: Any = None,
         device: str = "cpu",
-        n_jobs: int | None = None,
+        n_jobs: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -205,6 +207,11 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         self.verbose = verbose
 
     def _fit(self, given: Any, y: Any, sample_weight: Any, workbench: Workbench | None = None) -> None:
+        if goes_by_rows(self, given):
+            self.temperature_scale_ = 1.0
+            fit_rows(self, given, y, sample_weight, self._class_factors)
+            return
+        given, y, sample_weight = in_memory(self, given, y, sample_weight)
         X, y, samples = self._read(given, y, sample_weight, numeric=False)
         table = self._table(given, X)
         self.classes_, codes = np.unique(y[samples.rows], return_inverse=True)
@@ -221,6 +228,10 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
                 warn("The fit was interrupted: probabilities are not calibrated.")
             else:
                 self.temperature_scale_ = held_out_scale(self, table, y, samples)
+
+    def _class_factors(self, classes: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return the weight of each class, given the weight of its samples."""
+        return class_weights(self.class_weight, classes, np.arange(classes.size), weights)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
@@ -14,6 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from manykernels.core.progress import reached
 from manykernels.estimators.base import BaseMKL
+from manykernels.estimators.by_rows import in_memory
 from manykernels.estimators.classifier import MKLClassifier
 from manykernels.estimators.path import DEFAULT_CS, walk
 from manykernels.estimators.regressor import MKLRegressor
@@ -30,7 +33,8 @@ class _Chooser(BaseMKL):
         """Choose C and the norm by cross-validation, then fit on all samples.
 
         In each fold the kernels are computed once for the whole path of C and norms; each point of the path starts from
-        the weights that the fold before found for it.
+        the weights that the first fold found for it. The other folds run in parallel where ``n_jobs`` or a backend of
+        joblib says so, with the same result.
 
         Parameters
         ----------
@@ -43,6 +47,7 @@ class _Chooser(BaseMKL):
         self
         """
         with self._all_or_nothing():
+            X, y, sample_weight = in_memory(self, X, y, sample_weight)
             parameters = {k: v for k, v in self.get_params(deep=False).items() if k not in _OWN}
             single = self._single(**parameters)
             single._check_parameters()
@@ -74,21 +79,63 @@ class _Chooser(BaseMKL):
         """Return the scores, shape (n_norms, n_Cs, n_folds)."""
         folds = check_cv(self.cv, y, classifier=is_classifier(self))
         scorer = check_scoring(single, scoring=self.scoring)
-        scores: list[list[float]] = []
-        trail: dict = {}
         if self.scoring is None and isinstance(single, MKLClassifier):
             single = MKLClassifier(**{**single.get_params(deep=False), "probability": False})  # accuracy needs none
         splits = list(folds.split(X, y))
-        total = len(splits) * len(self.norms) * len(self.Cs)
-        for train, test in splits:
-            own = None if weight is None else weight[train]
-            left_out = {} if weight is None else {"sample_weight": weight[test]}
-            X_test, y_test = _safe_indexing(X, test), y[test]
-            scores.append([])
-            for point in walk(single, _safe_indexing(X, train), y[train], own, self.Cs, self.norms, trail):
-                scores[-1].append(scorer(point.model, X_test, y_test, **left_out))
-                reached(sum(map(len, scores)), total, f"fold {len(scores)}, {point.title}")
+        points = len(self.norms) * len(self.Cs)
+        n_jobs = 1
+        if not self._is_distributed():  # else each fit has all workers
+            n_jobs = effective_n_jobs(self.n_jobs)
+            single.set_params(n_jobs=None)
+
+        def run(fold: int, trail: dict) -> tuple[list[float], dict]:
+            tell = partial(_tell, fold * points, len(splits) * points, fold) if n_jobs == 1 or fold == 0 else None
+            return _score_fold(single, scorer, X, y, weight, splits[fold], self.Cs, self.norms, trail, tell)
+
+        # The first fold shows the way to all others, so that the order in which they are done does not matter.
+        first, trail = run(0, {})
+        if n_jobs == 1:
+            rest = [run(fold, trail) for fold in range(1, len(splits))]
+        else:
+            jobs = (
+                delayed(_score_fold)(single, scorer, X, y, weight, split, self.Cs, self.norms, trail)
+                for split in splits[1:]
+            )
+            rest = Parallel(n_jobs=self.n_jobs)(jobs)
+            reached(len(splits) * points, len(splits) * points, "all folds")
+        scores = [first, *(found for found, _ in rest)]
         return np.array(scores).T.reshape(len(self.norms), len(self.Cs), -1)
+
+
+def _tell(before: int, total: int, fold: int, place: int, title: str) -> None:
+    reached(before + place + 1, total, f"fold {fold + 1}, {title}")
+
+
+def _score_fold(
+    single: BaseMKL,
+    scorer: Callable,
+    X: Any,
+    y: np.ndarray,
+    weight: np.ndarray | None,
+    split: tuple[np.ndarray, np.ndarray],
+    Cs: Sequence[float],
+    norms: Sequence[Any],
+    trail: dict,
+    tell: Callable[[int, str], None] | None = None,
+) -> tuple[list[float], dict]:
+    """Return the scores along the path on one fold, and the weights that were found; ``trail`` has some to start from.
+
+    ``tell(place, title)`` is called at each point.
+    """
+    train, test = split
+    own = None if weight is None else weight[train]
+    left_out = {} if weight is None else {"sample_weight": weight[test]}
+    X_test, y_test, trail, scores = _safe_indexing(X, test), y[test], dict(trail), []
+    for point in walk(single, _safe_indexing(X, train), y[train], own, Cs, norms, trail):
+        scores.append(scorer(point.model, X_test, y_test, **left_out))
+        if tell is not None:
+            tell(len(scores) - 1, point.title)
+    return scores, trail
 
 
 class MKLClassifierCV(_Chooser, MKLClassifier):
@@ -103,8 +150,10 @@ class MKLClassifierCV(_Chooser, MKLClassifier):
     scoring : str, callable or None, default None
         None is accuracy.
     loss, combination, solver, normalize, center, missing, fit_intercept, probability, class_weight, multi_class,
-    shared_weights, tol, max_iter, approximation, rank, memory_budget, device, n_jobs, random_state, verbose
+    shared_weights, tol, max_iter, approximation, rank, memory_budget, device, random_state, verbose
         As for :class:`MKLClassifier`.
+    n_jobs : int, "dask", dask.distributed.Client or None, default None
+        Folds at the same time; with "dask" or a client one after the other, each with its kernels on the workers.
 
     Attributes
     ----------
@@ -155,7 +204,7 @@ class MKLClassifierCV(_Chooser, MKLClassifier):
         rank: float = 1000,
         memory_budget: Any = None,
         device: str = "cpu",
-        n_jobs: int | None = None,
+        n_jobs: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -200,7 +249,7 @@ class MKLRegressorCV(_Chooser, MKLRegressor):
     loss, epsilon, combination, solver, normalize, center, missing, fit_intercept, tol, max_iter, approximation, rank,
     memory_budget, device,
     n_jobs, random_state, verbose
-        As for :class:`MKLRegressor`.
+        As for :class:`MKLRegressor`, n_jobs as for :class:`MKLClassifierCV`.
 
     Attributes
     ----------
@@ -241,7 +290,7 @@ class MKLRegressorCV(_Chooser, MKLRegressor):
         rank: float = 1000,
         memory_budget: Any = None,
         device: str = "cpu",
-        n_jobs: int | None = None,
+        n_jobs: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:

@@ -75,8 +75,12 @@ class KernelEstimator(BaseEstimator):
     # -- use ------------------------------------------------------------------------------------------------
 
     def _decisions(self, X: Any) -> np.ndarray:
-        """Return the predictions of all tasks, shape (n, n_tasks)."""
+        """Return the predictions of all tasks, shape (n, n_tasks); of Dask data where they are."""
         check_is_fitted(self)
+        if hasattr(X, "__dask_graph__"):
+            from manykernels.distributed import by_parts  # noqa: PLC0415 - it needs an optional dependency
+
+            return by_parts(self._decisions, X, getattr(self, "n_jobs", None))
         if getattr(X, "ndim", 2) == 3:
             stack = self._check_stack(X)
             return np.hstack([predictor.decision_from_stack(stack) for predictor in self._predictors])

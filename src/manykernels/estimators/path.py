@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
 
 from manykernels.core.progress import reached
 from manykernels.estimators.base import BaseMKL, Workbench
@@ -44,7 +45,8 @@ def mkl_path(
 ) -> list[PathPoint]:
     """Fit a model for every C and norm, each started from the one before.
 
-    The kernels are computed once, and the weights of one C are the start for the next.
+    The kernels are computed once, and the weights of one C are the start for the next. Where ``n_jobs`` or a backend
+    of joblib says so, norms run in parallel, each with kernels of its own.
 
     Parameters
     ----------
@@ -80,11 +82,23 @@ def mkl_path(
         if name in parameters:
             raise ValueError(f"{name} is what the path walks along: pass {plural} instead.")
     kind = MKLRegressor if regression else MKLClassifier
+    estimator = kind(kernels, **parameters)
     path = []
-    for point in walk(kind(kernels, **parameters), X, y, sample_weight, Cs, norms):
+    if not estimator._is_distributed() and effective_n_jobs(estimator.n_jobs) > 1 and len(norms) > 1:
+        estimator.set_params(n_jobs=None)
+        jobs = (delayed(_walked)(estimator, X, y, sample_weight, Cs, [norm]) for norm in norms)
+        for points in Parallel(n_jobs=parameters.get("n_jobs"))(jobs):
+            path += points
+            reached(len(path), len(Cs) * len(norms), points[-1].title)
+        return path
+    for point in walk(estimator, X, y, sample_weight, Cs, norms):
         path.append(point)
         reached(len(path), len(Cs) * len(norms), point.title)
     return path
+
+
+def _walked(*arguments: Any) -> list[PathPoint]:
+    return list(walk(*arguments))
 
 
 def walk(

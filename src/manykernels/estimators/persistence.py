@@ -305,6 +305,8 @@ def _encode_parameter(name: str, value: Any) -> Any:
         return None  # the active kernels stand with the predictors; a generator's state is of no use to a fitted model
     if name in ("learner", "grid") or (name == "cv" and not isinstance(_plain(value), int)):
         return None  # what they led to is there
+    if name == "n_jobs" and value is not None and not isinstance(_plain(value), (int, str)):
+        return "dask"  # a connection to a cluster does not outlive the process
     if isinstance(value, JointLoss):
         raise ValueError("A model with a loss of your own cannot be saved: files hold no code.")
     if name == "class_weight" and isinstance(value, dict):

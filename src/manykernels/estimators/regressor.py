@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from manykernels.estimators.base import BaseMKL, Workbench
+from manykernels.estimators.by_rows import fit_rows, goes_by_rows, in_memory
 from manykernels.estimators.kernel_estimator import check_choice, check_number
 from manykernels.losses import EpsilonInsensitive, Loss, Squared
 
@@ -75,7 +76,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         rank: float = 1000,
         memory_budget: Any = None,
         device: str = "cpu",
-        n_jobs: int | None = None,
+        n_jobs: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -101,6 +102,10 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         self.verbose = verbose
 
     def _fit(self, given: Any, y: Any, sample_weight: Any, workbench: Workbench | None = None) -> None:
+        if goes_by_rows(self, given):
+            fit_rows(self, given, y, sample_weight)
+            return
+        given, y, sample_weight = in_memory(self, given, y, sample_weight)
         X, y, samples = self._read(given, y, sample_weight, numeric=True)
         target = y[samples.rows].astype(np.float64)
         # The intercept takes up any offset of the target, which would only cost digits.

@@ -153,19 +153,18 @@ class KernelBank:
         X = np.asarray(X, dtype=np.float64) if not hasattr(X, "tocsr") else X.tocsr()
         weight = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         options: dict[str, Any] = {"normalize": normalize, "center": center, "storage": storage, "precision": precision}
-        plain = [kernel for kernel in self.kernels if isinstance(kernel, Kernel)]
         ladders = [kernel for kernel in self.kernels if isinstance(kernel, GaussianLadder)]
         if ladders and storage == "rows":
             raise TypeError(f"storage='rows' needs kernels one by one, got {ladders[0]!r}.")
         places = _places(ladders, table)
-        resolved = _resolve(plain, table)
+        resolved = self.resolve(table)
         self.check_views(X, table)
         budget = budget_bytes(memory_budget)
         parts: list[BoundBank | LadderBank] = []
-        if plain:
+        if resolved:
             share = budget // 2 if ladders else budget
             where: dict[str, Any] = {"device": device, "comes_back": bool(ladders)}
-            parts.append(_bind_plain(resolved, X, weight, budget=share, reserve=reserve, **where, **options))
+            parts.append(bind_resolved(resolved, X, weight, budget=share, reserve=reserve, **where, **options))
             budget -= share
         if ladders:
             own: dict[str, Any] = {"budget": budget, "learn": _learn, **options}
@@ -174,8 +173,12 @@ class KernelBank:
             else:
                 parts.append(DeviceLadderBank(ladders, places, X, weight, device=device, **own))
         bank = parts[0] if len(parts) == 1 else CompositeBank(parts)
-        _report_zero_kernels(bank.names, np.concatenate([part.scale for part in parts]))
+        report_zero_kernels(bank.names, np.concatenate([part.scale for part in parts]))
         return bank
+
+    def resolve(self, table: Any) -> list[BoundKernel]:
+        """Return the plain kernels with the columns that each sees in the table, and warn of duplicates."""
+        return _resolve([kernel for kernel in self.kernels if isinstance(kernel, Kernel)], table)
 
     def written_out(self) -> KernelBank:
         """Return the bank with each ladder as single Gaussian kernels, in the same order as :meth:`bind` has them.
@@ -268,7 +271,7 @@ class KernelBank:
             budget=budget_bytes(memory_budget),
             random_state=np.random.default_rng(random_state),
         )
-        _report_zero_kernels(bank.names, bank.scale)
+        report_zero_kernels(bank.names, bank.scale)
         return bank
 
     def bind_product(
@@ -318,7 +321,7 @@ class KernelBank:
         return self  # like the kernels it holds, a bank does not change
 
 
-def _bind_plain(
+def bind_resolved(
     bound: list[BoundKernel],
     X: Any,
     weight: np.ndarray,
@@ -328,11 +331,11 @@ def _bind_plain(
     budget: int,
     storage: str,
     precision: str,
-    reserve: int,
-    device: str,
-    comes_back: bool,
+    reserve: int = 0,
+    device: str = "cpu",
+    comes_back: bool = False,
 ) -> BoundBank:
-    """Check the kernels, learn how to normalize them, and store them."""
+    """Check kernels whose columns are known, learn how to normalize them, and store them."""
     check_positive_semidefinite(bound, X)
     normalization = _learn(bound, X, kind=normalize, center=center, sample_weight=weight)
     if not normalization.fits_single:
@@ -369,7 +372,7 @@ def _bind_device(
     return kind(bound, X, normalization, weight, device, storages, precision, comes_back)
 
 
-def _report_zero_kernels(names: Sequence[str], scale: np.ndarray) -> None:
+def report_zero_kernels(names: Sequence[str], scale: np.ndarray) -> None:
     """Warn of kernels that are zero on the training data; raise if all are."""
     zero = np.flatnonzero(scale == 0.0)
     if zero.size == len(names):

@@ -1,0 +1,169 @@
+"""A bank of kernels of small rank whose features are blocks of rows on workers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from manykernels.distributed import row_block as on_worker
+from manykernels.distributed.row_block import FeaturePlan, Targets
+from manykernels.distributed.row_blocks import RowBlocks
+from manykernels.kernels.approximate import approximate_kernels, errors_of_values
+from manykernels.kernels.bank import report_zero_kernels
+from manykernels.kernels.bound import PRECISIONS, BoundBank
+from manykernels.kernels.feature_bank import FeatureBank
+from manykernels.kernels.groups import BoundKernel
+from manykernels.kernels.normalize import KINDS, Normalization
+from manykernels.kernels.storage import FactorStorage
+
+_COARSE, _COARSE_BYTES = 3000, 2 * 10**8
+
+
+class RowSource:
+    """Rows of X on workers: what landmarks are chosen from. Selections of rows are fetched."""
+
+    def __init__(self, raw: RowBlocks, shapes: Sequence[tuple[int, int]]) -> None:
+        self._raw, self.sizes = raw, np.array([shape[0] for shape in shapes])
+        self.shape = (int(self.sizes.sum()), shapes[0][1])
+
+    def __getitem__(self, rows: Any) -> Any:
+        if isinstance(rows, slice):
+            rows = np.arange(self.shape[0])[rows]
+        return self.take(np.asarray(rows))[0] if len(rows) else np.zeros((0, self.shape[1]))
+
+    def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return some rows, in order: X, y and sample weights."""
+        X, y, weight = zip(*self._raw.chosen(on_worker.take, rows, self.sizes), strict=True)
+        dense = [part.toarray() if hasattr(part, "toarray") else part for part in X]
+        return np.concatenate(dense), np.concatenate(y), np.concatenate(weight)
+
+
+@dataclass(frozen=True)
+class Coefficients:
+    """The coefficients of all rows, which are nowhere: only what is needed of them is known.
+
+    Attributes
+    ----------
+    vectors : ndarray of shape (n_tasks, n_columns)
+        Z' beta_t.
+    conjugates : float
+        An upper bound of their sum over rows and tasks.
+    """
+
+    vectors: np.ndarray
+    conjugates: float
+
+    def __rmul__(self, part: float) -> Coefficients:
+        # Conjugates are convex and vanish at 0, so that for parts up to 1 this is an upper bound, too.
+        return Coefficients(part * self.vectors, part * self.conjugates)
+
+
+class RowBank(FeatureBank):
+    """Kernels as features of rows on workers; attributes are those of :class:`FeatureBank`.
+
+    Only sums over the rows come to the driver, as long as the features: w = Z' beta, from which q_k = ||w_k||^2.
+
+    Parameters
+    ----------
+    raw : RowBlocks
+    bound : sequence of BoundKernel
+    source : RowSource
+    targets : Targets
+    approximation, rank, normalize, center, precision, random_state
+        As for :class:`FeatureBank`.
+    """
+
+    def __init__(
+        self,
+        raw: RowBlocks,
+        bound: Sequence[BoundKernel],
+        source: RowSource,
+        targets: Targets,
+        *,
+        approximation: str,
+        rank: float,
+        normalize: str | None,
+        center: bool,
+        precision: str,
+        random_state: np.random.Generator,
+    ) -> None:
+        if normalize not in KINDS:
+            raise ValueError(f"normalize must be one of 'mean_diag', 'trace', 'cosine' or None, got {normalize!r}.")
+        self.bound = approximate_kernels(bound, source, approximation, rank, random_state)
+        self.X, self.precision = source, precision
+        self.names, self.groups = [entry.name for entry in bound], [entry.group for entry in bound]
+        self.n_kernels, self.n_samples = len(bound), source.shape[0]
+        self.is_cosine, self.is_centered = normalize == "cosine", center
+        self._plan = plan = FeaturePlan(bound, self.bound, self.is_cosine, PRECISIONS[precision], targets)
+        self.first = plan.maps.transform(np.zeros((1, source.shape[1])))[1]
+        self.blocks = raw.derived(on_worker.feature_block, plan)
+        total = float(raw.sum(on_worker.moments_of)[0]) if targets.classes is None else self._weight(raw)
+        traces, present = raw.sum(on_worker.traces, plan)
+        left = np.add.reduceat(self.blocks.sum(on_worker.squares), self.first[:-1])
+        self.errors = np.clip(1.0 - left / np.where(traces > 0, traces, 1.0), 0.0, 1.0)
+        if approximation == "fourier":
+            self.errors = errors_of_values(bound, self.bound, source)
+        self.mean = np.zeros(int(self.first[-1]))
+        if center:
+            self.mean = self.blocks.sum(on_worker.means) / total
+            self.blocks = self.blocks.derived(on_worker.centered, self.mean)
+        self.sample_weight = np.array([total])  # its sum is all that is asked for
+        self.scale = self._scales(normalize, traces, present)
+        self.largest = self.scale * np.max(self.blocks.each(on_worker.largest, self.first), axis=0)
+        self.n_tasks = 1 if targets.classes is None or targets.classes.size == 2 else targets.classes.size
+        report_zero_kernels(self.names, self.scale)
+
+    @staticmethod
+    def _weight(raw: RowBlocks) -> float:
+        return float(np.sum([weights.sum() for _, weights in raw.each(on_worker.classes_of)]))
+
+    def describe_storage(self) -> str:
+        """Return words for where the features are."""
+        return f"{self.n_kernels} kernels with {self.first[-1]} features of {self.n_samples} rows on Dask workers"
+
+    def workspace(self) -> Any:
+        """Return what :meth:`combine` writes to."""
+        return CombinedRows(self.by_column(np.zeros(self.n_kernels)))
+
+    def combine(self, weights: np.ndarray, out: Any = None) -> Any:
+        """Return sum_k weights[k] K_k by the factors of its features; nothing is sent."""
+        K = self.workspace() if out is None else out
+        K.columns = self.by_column(np.asarray(weights, dtype=np.float64))
+        return K
+
+    def vectors(self, beta: Any) -> np.ndarray:
+        """Return Z' beta_t, shape (n_tasks, n_columns)."""
+        return beta.vectors
+
+    def quad_forms(self, beta: Any, subset: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
+        """Return beta' K_k beta of the kernels of the subset, (n_tasks, len(subset))."""
+        squares = np.add.reduceat(beta.vectors**2, self.first[:-1], axis=1) * self.scale
+        return squares if subset is None else squares[:, np.asarray(subset)]
+
+    @property
+    def coarse_size(self) -> int:
+        """How many rows a problem may have that is solved on the driver for a first guess of the weights."""
+        return int(min(_COARSE, self.n_samples // 4, _COARSE_BYTES // (8 * max(int(self.first[-1]), 1))))
+
+    def sample(self, size: int) -> tuple[BoundBank, np.ndarray, np.ndarray]:
+        """Return the kernels on random rows, held here, with the targets and the weights of their losses."""
+        rows = np.sort(np.random.default_rng(0).permutation(self.n_samples)[:size])
+        X, y, weight = self.X.take(rows)
+        # Rows travel, not their features, which are many more numbers.
+        Z = self._plan.maps.transform(X)[0] - self.mean
+        columns = Z * np.sqrt(self.by_column(np.ones(self.n_kernels)))
+        storage = FactorStorage(np.arange(self.n_kernels), [columns[:, low:high] for low, high in pairwise(self.first)])
+        normalization = Normalization(self.scale, None, None, None, self.largest)
+        targets, C = self._plan.targets.tasks(y, weight)
+        return BoundBank(self.bound, columns, normalization, weight, [storage], "double"), targets, C
+
+
+class CombinedRows:
+    """The combined kernel, K = Z diag(columns) Z'."""
+
+    def __init__(self, columns: np.ndarray) -> None:
+        self.columns = columns

@@ -1,0 +1,238 @@
+"""Rows on workers: features of them are learned from without an array of all rows, and only sums travel."""
+
+from functools import reduce
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification
+
+from manykernels import MKLClassifier, MKLRegressor, load
+from manykernels.distributed import load_rows
+from manykernels.distributed import row_block as on_worker
+from manykernels.distributed.row_bank import RowBank, RowSource
+from manykernels.distributed.row_problem import row_problem
+from manykernels.distributed.simplex_program import solve_program
+from manykernels.kernels import Gaussian, KernelBank, Linear
+from manykernels.losses import EpsilonInsensitive, Hinge, Logistic, Squared, SquaredHinge
+from manykernels.norms import LpNorm, LpPenalty, MixedNorm
+from manykernels.outer.automatic import automatic
+from manykernels.problem import Problem
+
+KERNELS = [Gaussian(0.7), Gaussian(2.0), Gaussian(1.0, columns=[0]), Linear()]
+
+
+class Here:
+    """Blocks in this process, with the interface of those on workers."""
+
+    def __init__(self, blocks):
+        self.blocks = blocks
+
+    def derived(self, function, large):
+        return Here([function(block, large) for block in self.blocks])
+
+    def sum(self, function, *arguments):
+        return reduce(np.add, [function(block, *arguments) for block in self.blocks])
+
+    def each(self, function, *arguments):
+        return [function(block, *arguments) for block in self.blocks]
+
+    def chosen(self, function, rows, sizes):
+        first = np.concatenate([[0], np.cumsum(sizes)])
+        own = [rows[(rows >= low) & (rows < high)] - low for low, high in pairwise(first)]
+        return [function(block, part) for block, part in zip(self.blocks, own, strict=True)]
+
+
+def data(n=240, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    return X, X[:, 0] + np.sin(2 * X[:, 1]) + 0.2 * rng.normal(size=n)
+
+
+def bank_of_rows(X, y, weight, targets, cuts=(0, 50, 130, 240), **settings):
+    pieces = [slice(low, high) for low, high in pairwise(cuts)]
+    raw = Here([on_worker.RawBlock(X[own], y[own], weight[own]) for own in pieces])
+    source = RowSource(raw, [(own.stop - own.start, X.shape[1]) for own in pieces])
+    options = {"approximation": "nystroem", "rank": 30, "normalize": "mean_diag", "center": False, **settings}
+    rng = np.random.default_rng(0)
+    return RowBank(
+        raw, KernelBank(KERNELS).resolve(X), source, targets, precision="double", random_state=rng, **options
+    )
+
+
+def targets_of(loss, C):
+    return on_worker.Targets(C) if loss.regression else on_worker.Targets(C, np.array([-1.0, 1.0]), np.ones(2))
+
+
+@pytest.mark.parametrize("loss", [Hinge(), SquaredHinge(), Logistic(), Squared(), EpsilonInsensitive(0.1)], ids=repr)
+@pytest.mark.parametrize(
+    ("norm", "C", "intercept"),
+    [(LpNorm(1), 1.0, True), (LpNorm(1.5), 0.01, False), (LpNorm(2), 10.0, True), (LpPenalty(2), 1.0, True)],
+)
+def test_equals_the_same_problem_with_matrices(loss, norm, C, intercept):
+    X, score = data()
+    y = score if loss.regression else np.where(score > 0, 1.0, -1.0)
+    bank = bank_of_rows(X, y, np.ones(240), targets_of(loss, C), normalize=None)
+    found = automatic(row_problem(bank, loss, norm, intercept), tol=1e-4)
+    written = KernelBank([entry.kernel for entry in bank.bound]).bind(X, normalize=None, precision="double")
+    problem = Problem(written, loss, norm, y[None], np.full((1, 240), C), intercept)
+    expected = automatic(problem, tol=1e-5)
+    assert found.converged
+    assert found.certificate.primal == pytest.approx(expected.certificate.primal, rel=2e-4)
+    assert found.certificate.dual <= expected.certificate.primal * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("normalize", ["mean_diag", "trace", "cosine", None])
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("approximation", ["nystroem", "fourier"])
+def test_learns_of_the_data_what_a_local_bank_learns(normalize, center, approximation):
+    X, y = data()
+    weight = np.random.default_rng(1).uniform(0.5, 2.0, 240)
+    settings = {"approximation": approximation, "rank": 30, "normalize": normalize, "center": center}
+    bank = bank_of_rows(X, y, weight, on_worker.Targets(1.0), **settings)
+    local = KernelBank(KERNELS).bind_features(X, sample_weight=weight, precision="double", random_state=0, **settings)
+    for name in ("first", "scale", "largest", "mean", "errors"):
+        np.testing.assert_allclose(getattr(bank, name), getattr(local, name), rtol=1e-9, atol=1e-12)
+    few, _, _ = bank.sample(20)
+    assert few.combine(np.ones(4)).shape == (20, 20)
+
+
+def test_the_program_of_the_planes():
+    """Against its conditions: no feasible direction raises the value."""
+    rng = np.random.default_rng(0)
+    A, o, owner, balance = rng.normal(size=(12, 5)), rng.normal(size=12), np.arange(12) % 3, rng.normal(size=12)
+    x, b = solve_program(A @ A.T, o, owner, balance)
+    assert np.all(x >= 0)
+    assert np.all(np.bincount(owner, x) <= 1 + 1e-12)
+    assert abs(balance @ x) < 1e-12
+    slope = o - A @ (A.T @ x) - b * balance
+    best = np.maximum([slope[owner == g].max() for g in range(3)], 0.0)
+    assert float(best.sum() - slope @ x) < 1e-6
+
+
+# -- the estimators -----------------------------------------------------------------------------------------------
+
+
+def classes(n=300):
+    return make_classification(n, 4, n_informative=3, n_redundant=0, flip_y=0.1, random_state=0)
+
+
+SETTINGS = {
+    "kernels": [Gaussian(0.7), Gaussian(2.0), Linear()],
+    "approximation": "fourier",
+    "rank": 20,
+    "random_state": 0,
+}
+
+
+@pytest.mark.parametrize("kind", ["array", "frame", "local"])
+def test_a_fit_on_rows_of_workers(client, kind, tmp_path):
+    """With the same waves as a fit on one machine, the same model."""
+    da, dd, pd = (pytest.importorskip(name) for name in ("dask.array", "dask.dataframe", "pandas"))
+    X, y = classes()
+    X_given, y_given, X_local = X, y, X
+    if kind == "array":
+        X_given, y_given = da.from_array(X, chunks=(70, 2)), da.from_array(y, chunks=100)
+    if kind == "frame":
+        X_local = pd.DataFrame(X, columns=list("abcd"))
+        frame = dd.from_pandas(X_local.assign(y=y), npartitions=5)
+        X_given, y_given = frame[list("abcd")], frame["y"]
+    local = MKLClassifier(**SETTINGS, norm=1.5).fit(X_local, y)
+    model = MKLClassifier(**SETTINGS, norm=1.5, n_jobs="dask").fit(X_given, y_given)
+    assert model.converged_
+    assert model.objective_ == pytest.approx(local.objective_, rel=2e-3)
+    np.testing.assert_allclose(model.weights_, local.weights_, atol=5e-2)
+    assert np.mean(model.predict(X_local) == local.predict(X_local)) > 0.97
+    assert list(model.kernel_names_) == list(local.kernel_names_)
+    assert model.n_features_in_ == 4
+    assert getattr(model, "feature_names_in_", None) is None or list(model.feature_names_in_) == list("abcd")
+    np.testing.assert_allclose(model.decision_function(X_given), model.decision_function(X_local))
+    model.save(tmp_path / "model.mkl")
+    np.testing.assert_allclose(
+        load(tmp_path / "model.mkl").decision_function(X_local), model.decision_function(X_local)
+    )
+
+
+def test_regression_with_weights_and_centering(client):
+    da = pytest.importorskip("dask.array")
+    X, y = data(300)
+    weight = np.random.default_rng(1).integers(1, 3, 300).astype(float)
+    settings = {**SETTINGS, "norm": 1.0, "C": 0.1, "center": True, "loss": "squared"}
+    local = MKLRegressor(**settings).fit(X, y, sample_weight=weight)
+    model = MKLRegressor(**settings).fit(da.from_array(X, chunks=(90, 3)), y, sample_weight=weight)
+    assert model.objective_ == pytest.approx(local.objective_, rel=2e-3)
+    np.testing.assert_allclose(model.predict(X), local.predict(X), atol=0.1)
+
+
+def test_several_classes_with_balanced_weights(client):
+    da = pytest.importorskip("dask.array")
+    X, y = make_classification(240, 4, n_informative=4, n_redundant=0, n_classes=3, random_state=0)
+    names = np.array(["low", "middle", "high"])[y]
+    settings = {**SETTINGS, "norm": 2.0, "class_weight": "balanced", "loss": "logistic"}
+    local = MKLClassifier(**settings).fit(X, names)
+    model = MKLClassifier(**settings).fit(da.from_array(X, chunks=(80, 4)), da.from_array(names, chunks=80))
+    assert list(model.classes_) == list(local.classes_)
+    assert model.objective_ == pytest.approx(local.objective_, rel=2e-3)
+    assert model.predict_proba(X).shape == (240, 3)
+
+
+def test_only_sums_as_long_as_the_features_travel(client):
+    """A round sends a plane of each block and a few losses, whatever the number of rows."""
+    sent = {}
+    for n in (1000, 8000):
+        X, y = classes(n)
+        raw, source, _ = load_rows(client, X, y, None, False)
+        targets = on_worker.Targets(1 / n, np.array([0, 1]), np.ones(2))
+        options = {"normalize": "mean_diag", "center": False, "precision": "single"}
+        bound, rng = KernelBank(SETTINGS["kernels"]).resolve(X), np.random.default_rng(0)
+        bank = RowBank(raw, bound, source, targets, approximation="fourier", rank=200, random_state=rng, **options)
+        problem = row_problem(bank, Hinge(), LpNorm(1), True)
+        K, D, before = bank.combine(np.full(3, 1 / 3)), int(bank.first[-1]), _bytes_sent(client)
+        machine = problem.solve(K, None, 1e-2)
+        rounds = problem.bundles[0].offsets.size // 4
+        sent[n] = (_bytes_sent(client) - before) / rounds
+        assert problem.inner_gap(machine) <= 1e-2 * problem.objective(machine)
+        assert sent[n] < 1.2 * 8 * (4 * D + 4 * 50 + 12 * 4 * 33)
+    assert 0.5 < sent[8000] / sent[1000] < 2.0
+
+
+def _bytes_sent(client):
+    return sum(client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total).values())
+
+
+def test_exact_kernels_gather_small_data_only(client):
+    da = pytest.importorskip("dask.array")
+    X, y = classes(100)
+    given = da.from_array(X, chunks=(30, 4)), da.from_array(y, chunks=30)
+    local, model = MKLClassifier([Gaussian(1.0)]).fit(X, y), MKLClassifier([Gaussian(1.0)]).fit(*given)
+    np.testing.assert_allclose(model.decision_function(X), local.decision_function(X))
+    with pytest.raises(MemoryError, match="approximation='nystroem'"):
+        MKLClassifier([Gaussian(1.0)], memory_budget="20kB").fit(*given)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"norm": MixedNorm(2)}, "norm"),
+        ({"solver": "newton"}, "solver"),
+        ({"probability": True}, "probability"),
+        ({"shared_weights": False}, "shared_weights"),
+    ],
+)
+def test_what_needs_all_rows_is_refused(client, settings, words):
+    da = pytest.importorskip("dask.array")
+    X, y = classes(60)
+    with pytest.raises(ValueError, match=words):
+        MKLClassifier(**{**SETTINGS, **settings}).fit(da.from_array(X, chunks=(30, 4)), y)
+
+
+def test_bad_rows_are_named(client):
+    da = pytest.importorskip("dask.array")
+    X, y = classes(60)
+    with pytest.raises(ValueError, match="as many rows"):
+        MKLClassifier(**SETTINGS).fit(da.from_array(X, chunks=(30, 4)), da.from_array(y[:50], chunks=30))
+    with pytest.raises(ValueError, match="at least 2 classes"):
+        MKLClassifier(**SETTINGS).fit(da.from_array(X, chunks=(30, 4)), np.zeros(60))
+    X[3, 1] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        MKLClassifier(**SETTINGS).fit(da.from_array(X, chunks=(30, 4)), y)
