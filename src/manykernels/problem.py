@@ -249,7 +249,7 @@ class Problem:
         )
         if found.converged or heavy:
             return found.beta
-        signs = (1.0, -1.0) if epsilon else (y,)
+        signs = (1.0, -1.0) if isinstance(loss, EpsilonInsensitive) else (y,)
         parts = [(sign, np.where(sign > 0, upper, -lower), epsilon - sign * y) for sign in signs]
         point = (found.beta, found.intercept)
         return solve_interior(K, y, parts, start=point, intercept=self.fit_intercept, tol=tol)

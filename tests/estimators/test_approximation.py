@@ -159,3 +159,21 @@ def test_a_share_of_the_trace(share):
     errors = model.fit(X, score > 0).approximation_error_
     assert np.all(errors <= share)
     assert model.ranks_[0] > model.ranks_[1]
+
+
+def test_a_kernel_for_each_class_at_the_same_time():
+    X, score = data()
+    y = np.digitize(score, [-0.7, 0.7])
+    options = {"approximation": "nystroem", "rank": 30, "random_state": 0, "shared_weights": False}
+    one = MKLClassifier(KERNELS, **options).fit(X, y)
+    two = MKLClassifier(KERNELS, **options, n_jobs=2).fit(X, y)
+    assert np.array_equal(one.weights_, two.weights_)
+    assert one.weights_.shape == (3, 4)
+
+
+def test_absolute_losses_at_large_C():
+    X, score = data(120)
+    options = {"loss": "epsilon_insensitive", "epsilon": 0.0, "C": 1000.0, "tol": 1e-4}
+    model = MKLRegressor(KERNELS, approximation="nystroem", rank=120, random_state=0, **options).fit(X, score)
+    assert model.converged_
+    assert model.objective_ == pytest.approx(MKLRegressor(KERNELS, **options).fit(X, score).objective_, rel=1e-3)

@@ -433,7 +433,7 @@ class BaseMKL(KernelEstimator):
                 for problem, start in zip(problems, starts, strict=True)
             ]
             # A bank with rows on demand remembers its last problem, and uses all cores by itself; so does a device.
-            alone = isinstance(problems[0].bank, (OnDemandBank, DeviceBank)) or self._is_distributed()
+            alone = isinstance(problems[0].bank, (OnDemandBank, FeatureBank, DeviceBank)) or self._is_distributed()
             # Shared memory, whatever backend is active: contexts and banks do not travel.
             return Parallel(n_jobs=1 if alone else self.n_jobs, require="sharedmem")(jobs)
 
