@@ -1,13 +1,17 @@
 """Kernels of small rank for many samples: the same problem as with the approximate kernels written out."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from manykernels import MKLClassifier, MKLRegressor, load
+from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, load
+from manykernels.compute.feature_table import FeatureTable
+from manykernels.compute.threads import parallel
 from manykernels.datasets import ParquetRows
-from manykernels.kernels import Gaussian, KernelBank, Linear, Polynomial
+from manykernels.kernels import Gaussian, Kernel, KernelBank, Linear, Polynomial
 from manykernels.losses import EpsilonInsensitive, Hinge, Logistic, Squared, SquaredHinge
 from manykernels.norms import LpNorm
 from manykernels.outer.automatic import automatic
@@ -177,3 +181,123 @@ def test_absolute_losses_at_large_C():
     model = MKLRegressor(KERNELS, approximation="nystroem", rank=120, random_state=0, **options).fit(X, score)
     assert model.converged_
     assert model.objective_ == pytest.approx(MKLRegressor(KERNELS, **options).fit(X, score).objective_, rel=1e-3)
+
+
+class Exponential(Kernel):
+    """A kernel of one's own, with the parameter of a Gaussian one."""
+
+    def __init__(self, width, columns=None, group=None, label=None):
+        super().__init__(columns, group, label)
+        self.width = width
+
+    def compute(self, X, Z):
+        return np.exp(-np.abs(X[:, None, :] - Z[None, :, :]).sum(axis=2) / self.width)
+
+
+def test_each_kernel_has_its_own_approximation():
+    X, _ = data(60)
+    bank = KernelBank([Gaussian(1.0), Exponential(1.0)]).bind_features(X, rank=60, random_state=0, normalize=None)
+    forms = bank.quad_forms(np.ones(60))
+    assert np.allclose(forms, [k.compute(X, X).sum() for k in (Gaussian(1.0), Exponential(1.0))], rtol=1e-5)
+
+
+@pytest.mark.parametrize("n_columns", [1, 3])
+def test_sums_over_very_many_rows_keep_their_digits(n_columns):
+    Z = np.full((400_000, n_columns), 0.1, np.float32)
+    table = FeatureTable(lambda low, high: Z[low:high], 400_000, n_columns, np.float32, 10**9)
+    assert np.allclose(table.transposed_times(np.ones((1, 400_000))), 400_000 * float(np.float32(0.1)), rtol=1e-5)
+
+
+def test_centering_is_done_before_rounding():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([10_000 + rng.normal(size=20_000), np.full(20_000, 0.1)])
+    with pytest.warns(UserWarning, match="zero on the training data"):
+        bank = KernelBank([Linear([0]), Linear([1])]).bind_features(X, rank=2, random_state=0, center=True)
+    assert bank.scale[0] == pytest.approx(1.0 / X[:, 0].var(), rel=1e-4)
+    assert bank.scale[1] == 0.0
+
+
+def test_models_do_not_depend_on_how_eigenvectors_come_out(monkeypatch, tmp_path):
+    X, score = data(100)
+    model = MKLClassifier([Gaussian(1.0)], approximation="nystroem", rank=40, random_state=0).fit(X, score > 0)
+    model.save(tmp_path / "model.mkl")
+    own = np.linalg.eigh
+
+    def flipped(A):
+        values, vectors = own(A)
+        return values, -vectors
+
+    monkeypatch.setattr(np.linalg, "eigh", flipped)
+    opened = load(tmp_path / "model.mkl")
+    assert np.allclose(opened.decision_function(X), model.decision_function(X), atol=1e-8)
+    assert np.array_equal(opened.approximation_error_, model.approximation_error_)
+
+
+def test_attributes_of_an_approximation_go_with_it():
+    X, score = data(60)
+    model = MKLClassifier(KERNELS, approximation="nystroem", rank=10).fit(X, score > 0)
+    assert not hasattr(model.set_params(approximation=None).fit(X, score > 0), "approximation_error_")
+
+
+def test_a_view_that_no_sample_has_and_a_kernel_that_is_zero():
+    X, score = data(80)
+    X[:, 0] = np.nan
+    model = MKLClassifier(
+        [Gaussian(1.0, columns=[0]), Gaussian(1.0, columns=[1, 2])], missing="ignore", approximation="nystroem", rank=9
+    )
+    with pytest.warns(UserWarning, match="zero on the training data"):
+        assert model.fit(X, score > 0).weights_[0] == 0.0
+    X = np.column_stack([score, np.zeros((80, 4))])
+    zero = Polynomial(5, coef0=0.0, columns=[1, 2, 3, 4])
+    for kernels in ([Gaussian(1.0), zero], [zero, Gaussian(1.0)]):
+        with pytest.warns(UserWarning, match="zero on the training data"):
+            model = MKLClassifier(kernels, approximation="nystroem", rank=5, random_state=0).fit(X, score > 0)
+        assert model.weights_[kernels.index(zero)] == 0.0
+
+
+def test_tables_on_disk_where_they_cannot_be_used(tmp_path):
+    X, score = data(60)
+    rows = on_disk(X, tmp_path, "parquet")
+    for estimator in (MKLClassifier(KERNELS), MKLClassifierCV(KERNELS, cv=2)):
+        with pytest.raises(ValueError, match="needs MKLClassifier or MKLRegressor with approximation"):
+            estimator.fit(rows, score > 0)
+    assert np.array_equal(pickle.loads(pickle.dumps(rows))[:5], rows[:5])
+    mapped = on_disk(X, tmp_path, "memory map")
+    model = MKLClassifier(KERNELS, approximation="nystroem", rank=20, random_state=0).fit(mapped, score > 0)
+    assert model.kernel(mapped).shape == (60, 60)
+    assert MKLClassifier(KERNELS).fit(X, score > 0).predict(mapped).shape == (60,)
+    with pytest.raises(ValueError, match="sample_weight must be positive"):
+        model.fit(mapped, score > 0, sample_weight=np.arange(60))
+
+
+def test_missing_views_on_disk(tmp_path):
+    X, score = data(90)
+    X[:20, 1:] = np.nan
+    views = [Gaussian(1.0, columns=[0]), Gaussian(1.0, columns=[1, 2])]
+    model = MKLClassifier(views, missing="ignore", approximation="nystroem", rank=80, random_state=0)
+    model.fit(on_disk(X, tmp_path, "memory map"), score > 0)
+    X[0, 1] = 0.0
+    rows = on_disk(X, tmp_path, "memory map")
+    with pytest.raises(ValueError, match="lacks 1 of the 2 columns"):
+        model.predict(rows)
+    with pytest.raises(ValueError, match="lacks 1 of the 2 columns"):
+        model.fit(rows, score > 0)
+
+
+def test_values_beyond_single_precision():
+    X, score = data(100)
+    model = MKLClassifier([Linear()], approximation="nystroem", rank=5, random_state=0).fit(1e21 * X, score > 0)
+    assert model.score(1e21 * X, score > 0) > 0.8
+
+
+def test_cosines_tell_what_was_lost():
+    X, score = data(200)
+    model = MKLClassifier([Gaussian(0.2)], approximation="nystroem", rank=5, normalize="cosine", random_state=0)
+    assert model.fit(X, score > 0).approximation_error_[0] > 0.9
+
+
+def test_work_inside_the_pool_does_not_wait_for_it():
+    def work(number):
+        return sum(parallel(lambda i: i + number, range(3)))
+
+    assert parallel(work, range(8)) == [3 + 3 * number for number in range(8)]

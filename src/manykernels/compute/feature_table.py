@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from manykernels.compute.memory import human_bytes
-from manykernels.compute.threads import parallel
+from manykernels.compute.threads import n_threads, parallel
 
 _BLOCK_ENTRIES = 1 << 23
 _FREE_DISK = 1.25  # what must be free, in sizes of the table
 _LEAST_ROWS = 16
+_SUMMED_ROWS = 512  # added up in the table's own precision before they go to a sum in double precision
 
 
 class FeatureTable:
@@ -29,6 +30,15 @@ class FeatureTable:
     budget : int
         Bytes that the table may take in memory; beyond it goes to a temporary file, and where there is no room for
         that either, rows are computed when they are asked for.
+    weight : ndarray of shape (n_rows,), optional
+        Subtract the mean of the rows with these weights, in double precision; default: no mean is subtracted.
+    n_sources : int
+        Numbers that a row is computed from, for the size of the blocks.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (n_columns,)
+        What was subtracted.
 
     Examples
     --------
@@ -41,13 +51,22 @@ class FeatureTable:
     """
 
     def __init__(
-        self, compute: Callable[[int, int], np.ndarray], n_rows: int, n_columns: int, dtype: type, budget: int
+        self,
+        compute: Callable[[int, int], np.ndarray],
+        n_rows: int,
+        n_columns: int,
+        dtype: type,
+        budget: int,
+        weight: np.ndarray | None = None,
+        n_sources: int = 0,
     ) -> None:
         self._compute, self.n_rows, self.n_columns, self.dtype = compute, n_rows, n_columns, dtype
-        self._shift: np.ndarray = np.zeros(n_columns, dtype)
-        step = max(_LEAST_ROWS, min(_BLOCK_ENTRIES // max(n_columns, 1), max(1, budget // 8) // max(n_columns, 1)))
+        # Features are made in double precision from rows in double precision, with a copy or two on the way.
+        own = 8 * (n_sources + 3 * n_columns) * 4 * n_threads()
+        step = max(_LEAST_ROWS, min(_BLOCK_ENTRIES // max(n_columns, 1), budget // own))
         self.blocks = [(low, min(low + step, n_rows)) for low in range(0, n_rows, step)]
         self.size = n_rows * n_columns * np.dtype(dtype).itemsize
+        self.mean = np.zeros(n_columns) if weight is None else self._weighted_mean(weight)
         self.held: np.ndarray | None = None
         self.place = "computed in each pass"
         if self.size <= budget:
@@ -61,22 +80,19 @@ class FeatureTable:
         """Return words for how large the table is and where."""
         return f"{human_bytes(self.size)} of features {self.place}"
 
+    def _weighted_mean(self, weight: np.ndarray) -> np.ndarray:
+        parts = parallel(lambda block: weight[block[0] : block[1]] @ self._compute(*block), self.blocks)
+        return np.sum(parts, axis=0) / weight.sum()
+
     def _fill(self, block: tuple[int, int]) -> None:
         assert self.held is not None
-        self.held[block[0] : block[1]] = self._compute(*block)
+        self.held[block[0] : block[1]] = self._compute(*block) - self.mean
 
     def block(self, low: int, high: int) -> np.ndarray:
         """Return rows, in order; a view where the table is held."""
         if self.held is not None:
             return self.held[low:high]
-        return np.asarray(self._compute(low, high), dtype=self.dtype) - self._shift
-
-    def subtract(self, row: np.ndarray) -> None:
-        """Subtract a row from all rows."""
-        if self.held is None:
-            self._shift = row.astype(self.dtype)
-        else:
-            self.held -= row.astype(self.dtype)
+        return np.asarray(self._compute(low, high) - self.mean, dtype=self.dtype)
 
     def tail(self, size: int) -> np.ndarray:
         """Return the last rows in double precision."""
@@ -96,12 +112,24 @@ class FeatureTable:
 
     def transposed_times(self, vectors: np.ndarray) -> np.ndarray:
         """Return the sums of the rows with these coefficients, given as (n_vectors, n_rows): (n_vectors, n_columns)."""
+        return self._sum(vectors, lambda rows: rows)
+
+    def squares_times(self, vectors: np.ndarray) -> np.ndarray:
+        """Return the same of the squared entries."""
+        return self._sum(vectors, lambda rows: rows * rows)
+
+    def _sum(self, vectors: np.ndarray, of_rows: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         left: np.ndarray = np.ascontiguousarray(vectors, dtype=self.dtype)
-        out = np.zeros((vectors.shape[0], self.n_columns))
+
+        def of_block(low: int, high: int, rows: np.ndarray) -> np.ndarray:
+            total = np.zeros((left.shape[0], self.n_columns))
+            for start in range(low, high, _SUMMED_ROWS):
+                stop = min(start + _SUMMED_ROWS, high)
+                total += left[:, start:stop] @ of_rows(rows[start - low : stop - low])
+            return total
+
         # The blocks' sums are added in their order, so that the result does not depend on the threads.
-        for part in self.each_block(lambda low, high, rows: left[:, low:high] @ rows):
-            out += part
-        return out
+        return np.sum(self.each_block(of_block), axis=0)
 
     def each_block(self, task: Callable[[int, int, np.ndarray], Any]) -> list:
         """Return ``task(low, high, rows)`` of every block, in order; they are computed on every core."""

@@ -82,6 +82,7 @@ class _BlasLimit:
 
 
 _blas_limit = _BlasLimit()
+_inside = threading.local()  # ``pool`` is True in the threads of the pool
 
 
 def one_blas_thread(when: bool = True) -> AbstractContextManager:
@@ -103,7 +104,13 @@ def parallel(task: Callable[..., object], items: Iterable[object]) -> list:
     """Return ``[task(item) for item in items]``, computed on every core; the order is kept."""
     items = list(items)
     workers = n_threads()
-    if workers == 1 or len(items) <= 1:
+    # A thread of the pool that waited for others of the pool could wait forever.
+    if workers == 1 or len(items) <= 1 or getattr(_inside, "pool", False):
         return [task(item) for item in items]
+
+    def marked(item: object) -> object:
+        _inside.pool = True
+        return task(item)
+
     with one_blas_thread():
-        return list(_pool(workers, os.getpid()).map(task, items))
+        return list(_pool(workers, os.getpid()).map(marked, items))

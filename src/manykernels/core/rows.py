@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,15 @@ def is_on_disk(X: Any) -> bool:
     return isinstance(X, (np.memmap, CheckedRows)) or bool(getattr(X, "is_row_source", False))
 
 
+def refuse_row_source(X: Any) -> None:
+    """Raise ValueError if X is a table on disk that is no array."""
+    if getattr(X, "is_row_source", False):
+        raise ValueError(
+            "A table on disk needs MKLClassifier or MKLRegressor with approximation='nystroem' or 'fourier'; "
+            "to read it into memory, pass X[:]."
+        )
+
+
 class CheckedRows:
     """A table on disk whose rows come in double precision, and without NaN or infinity.
 
@@ -27,6 +37,9 @@ class CheckedRows:
     ----------
     source : memory map, or object with ``shape`` whose slices and selections of rows are arrays
     allow_nan : bool
+        Whether rows may hold NaN.
+    check : function of a block of rows, optional
+        Raises where NaN is not allowed.
 
     Examples
     --------
@@ -39,10 +52,10 @@ class CheckedRows:
 
     ndim = 2
 
-    def __init__(self, source: Any, allow_nan: bool) -> None:
+    def __init__(self, source: Any, allow_nan: bool, check: Callable[[np.ndarray], None] | None = None) -> None:
         if len(source.shape) != 2:
             raise ValueError(f"X must have two dimensions, got shape {tuple(source.shape)}.")
-        self.source, self.shape, self._allow_nan = source, tuple(source.shape), allow_nan
+        self.source, self.shape, self._allow_nan, self.check = source, tuple(source.shape), allow_nan, check
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -54,4 +67,6 @@ class CheckedRows:
             where = int(np.flatnonzero(~allowed.all(axis=1))[0])
             first = rows.start or 0 if isinstance(rows, slice) else rows[where] - where
             raise ValueError(f"Input X contains NaN or infinity, first in row {first + where}.")
+        if self.check is not None:
+            self.check(block)
         return block

@@ -43,7 +43,9 @@ class Samples:
 
     @classmethod
     def all_of(cls, sample_weight: np.ndarray) -> Samples:
-        """Return every row as a sample of its own, in order, whatever it holds."""
+        """Return every row as a sample of its own, in order, whatever it holds; weights of 0 are refused."""
+        if not np.all(sample_weight > 0):
+            raise ValueError("sample_weight must be positive for a table on disk: leave out the rows of weight 0.")
         rows = np.arange(sample_weight.size)
         return cls(rows, rows, sample_weight, np.ones(rows.size))
 

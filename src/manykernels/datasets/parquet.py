@@ -63,13 +63,17 @@ class ParquetRows:
     def __len__(self) -> int:
         return self.shape[0]
 
+    def __reduce__(self) -> tuple:
+        """An open file does not travel to another process, its path does."""
+        return type(self), (self.path, list(self.columns))
+
     def column(self, name: str) -> np.ndarray:
         """Return a whole column, such as the target."""
         return self._file.read([name]).column(0).to_numpy()
 
     def __getitem__(self, rows: Any) -> np.ndarray:
         """Return rows, by a slice or by numbers, as an array in double precision."""
-        wanted = np.arange(self.shape[0])[rows]
+        wanted = np.arange(*rows.indices(self.shape[0])) if isinstance(rows, slice) else np.asarray(rows)
         out = np.empty((wanted.size, self.shape[1]))
         owner = np.searchsorted(self._first, wanted, side="right") - 1
         for group in np.unique(owner):

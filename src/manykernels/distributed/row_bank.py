@@ -94,6 +94,8 @@ class RowBank(FeatureBank):
         if normalize not in KINDS:
             raise ValueError(f"normalize must be one of 'mean_diag', 'trace', 'cosine' or None, got {normalize!r}.")
         self.bound = approximate_kernels(bound, source, approximation, rank, random_state)
+        # Blocks are centered after they are made: in single precision that would cost digits.
+        precision = "double" if center else precision
         self.X, self.precision = source, precision
         self.names, self.groups = [entry.name for entry in bound], [entry.group for entry in bound]
         self.n_kernels, self.n_samples = len(bound), source.shape[0]

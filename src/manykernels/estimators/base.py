@@ -11,7 +11,6 @@ from typing import Any, cast
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import assert_all_finite, check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
@@ -22,7 +21,7 @@ from manykernels.compute.memory import budget_bytes, human_bytes
 from manykernels.core.notices import warn
 from manykernels.core.progress import listen
 from manykernels.core.results import Certificate, Result
-from manykernels.core.rows import CheckedRows, is_on_disk
+from manykernels.core.rows import CheckedRows, is_on_disk, refuse_row_source
 from manykernels.core.samples import Samples, distinct_samples
 from manykernels.estimators.kernel_estimator import (
     KernelEstimator,
@@ -187,9 +186,12 @@ class BaseMKL(KernelEstimator):
         """Return a clone that uses the same cluster."""
         if not self._is_distributed():
             return super().__sklearn_clone__()
-        parameters = self.get_params(deep=False)
-        n_jobs = parameters.pop("n_jobs")
-        return type(self)(**{name: clone(value, safe=False) for name, value in parameters.items()}, n_jobs=n_jobs)
+        n_jobs = self.get_params(deep=False)["n_jobs"]
+        try:
+            copy = self.set_params(n_jobs=None).__sklearn_clone__()
+        finally:
+            self.set_params(n_jobs=n_jobs)
+        return copy.set_params(n_jobs=n_jobs)
 
     def _norm(self) -> Norm:
         if all(hasattr(self.norm, part) for part in _NORM_PARTS):
@@ -207,6 +209,7 @@ class BaseMKL(KernelEstimator):
         A table on disk is not read, and none of its rows is compared with another.
         """
         if not is_on_disk(given) or self.approximation is None:
+            refuse_row_source(given)
             X, y = validate_data(self, given, y, y_numeric=numeric, **self._data_rules())
         else:
             X = self._rows_on_disk(given, reset=True)
@@ -244,7 +247,9 @@ class BaseMKL(KernelEstimator):
         if isinstance(self.kernels, Family):
             return self._fit_family(self.kernels, table, X, samples, y, C, offset)
         workbench = Workbench() if workbench is None else workbench
-        if self.missing == "ignore":
+        if self.missing == "ignore" and isinstance(X, CheckedRows):
+            X.check = lambda block: self._bank(table).check_views(block, table)
+        elif self.missing == "ignore":
             self._bank(table).check_views(X, table)
         norm, loss, shared = self._norm(), self._loss(), self._shares_weights(y.shape[0])
         n_problems = 1 if shared else y.shape[0]
@@ -267,6 +272,7 @@ class BaseMKL(KernelEstimator):
         bank, results = learn("double" if exact else "single")
         if bank.precision == "single" and self._want_digits(results):
             workbench.banks.clear()  # the memory budget holds one of them
+            del bank, results
             bank, results = learn("double")
         workbench.weights = [result.weights for result in results]
         self._set_attributes(bank, results, samples, offset)
@@ -482,6 +488,8 @@ class BaseMKL(KernelEstimator):
         self.trace_ = [step for result in results for step in result.trace]
         importances = bank.importances(weights.mean(axis=0), self.n_features_in_)
         self.feature_importances_ = importances / (importances.sum() or 1.0)
+        for name in ("approximation_error_", "ranks_"):
+            self.__dict__.pop(name, None)
         if isinstance(bank, FeatureBank):
             self.approximation_error_, self.ranks_ = bank.errors, np.diff(bank.first)
         self.extra_: dict = {}

@@ -97,7 +97,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         Classes learned at the same time, when each has its own kernel. With "dask" the kernels are held by the workers
         of the active Dask client, with a client by its workers; ``memory_budget`` is then for this process alone.
     random_state : int, RandomState or None, default None
-        Shuffles the folds of the calibration.
+        Shuffles the folds of the calibration, and chooses the landmarks or waves of an approximation.
     verbose : int, default 0
         Above 0, prints each iteration, and Ctrl-C keeps the best model so far.
 

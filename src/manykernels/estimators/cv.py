@@ -15,6 +15,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from manykernels.core.progress import reached
+from manykernels.core.rows import refuse_row_source
 from manykernels.estimators.base import BaseMKL
 from manykernels.estimators.by_rows import in_memory
 from manykernels.estimators.classifier import MKLClassifier
@@ -51,6 +52,7 @@ class _Chooser(BaseMKL):
             parameters = {k: v for k, v in self.get_params(deep=False).items() if k not in _OWN}
             single = self._single(**parameters)
             single._check_parameters()
+            refuse_row_source(X)
             numeric = not is_classifier(self)
             checked, y = validate_data(self, X, y, y_numeric=numeric, **self._data_rules())
             X, weight = self._table(X, checked), None

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from manykernels.core.results import Step
-from manykernels.core.rows import CheckedRows, is_on_disk
+from manykernels.core.rows import CheckedRows, is_on_disk, refuse_row_source
 from manykernels.estimators.predictor import Predictor
 from manykernels.kernels import KernelBank, standard_bank
 from manykernels.kernels.missing import check_views
@@ -90,8 +90,13 @@ class KernelEstimator(BaseEstimator):
 
     def _checked(self, X: Any) -> Any:
         """Return new data as an array, with NaN only in rows that lack all columns of a view, if that is allowed."""
-        if is_on_disk(X):
-            return self._rows_on_disk(X, reset=False)
+        if is_on_disk(X) and all(predictor.vectors is not None for predictor in self._predictors):
+            rows = self._rows_on_disk(X, reset=False)
+            if self.missing == "ignore":
+                views = [(entry.name, entry.positions) for p in self._predictors for entry in p.kernel.bound]
+                rows.check = lambda block: check_views(block, views)
+            return rows
+        refuse_row_source(X)
         X = validate_data(self, X, reset=False, **self._data_rules())
         if self.missing == "ignore":
             for predictor in self._predictors:
@@ -148,8 +153,8 @@ class KernelEstimator(BaseEstimator):
             when each class learned its own.
         """
         check_is_fitted(self)
-        X = self._checked(X)
-        Z = X if Z is None else self._checked(Z)
+        X = self._checked(_in_memory(X))
+        Z = X if Z is None else self._checked(_in_memory(Z))
         kernels = [predictor.kernel.pairwise(X, Z) for predictor in self._predictors]
         return kernels[0] if len(kernels) == 1 else np.array(kernels)
 
@@ -186,6 +191,11 @@ def sums_by_group(groups: Sequence[str], weights: np.ndarray) -> tuple[list[str]
     runs = run_lengths(groups)
     owner = np.repeat([places.setdefault(name, len(places)) for name, _ in runs], [count for _, count in runs])
     return list(places), np.array([np.bincount(owner, own, minlength=len(places)) for own in weights])
+
+
+def _in_memory(X: Any) -> Any:
+    """Return a table on disk as an array: whoever asks for a kernel matrix has room for its rows."""
+    return np.array(X[:]) if is_on_disk(X) else X
 
 
 def print_step(step: Step) -> None:

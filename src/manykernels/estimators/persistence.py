@@ -71,6 +71,8 @@ _ARRAYS = (
     "weights_",
     "group_weights_",
     "kernel_norms_",
+    "approximation_error_",
+    "ranks_",
     "active_",
     "dual_coef_",
     "support_",

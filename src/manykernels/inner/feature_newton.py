@@ -140,10 +140,7 @@ class _Run:
 
     def _diagonal(self, curvature: np.ndarray) -> np.ndarray:
         """Return the diagonal of the Hessian."""
-        own = curvature.astype(self.K.table.dtype)
-        sums = np.zeros(self.root.size)
-        for part in self.K.table.each_block(lambda low, high, rows: own[low:high] @ (rows * rows)):
-            sums += part
+        sums = self.K.table.squares_times(curvature[None, :])[0]
         return np.append(
             1.0 + self.K.columns * sums, max(float(curvature.sum()), 1e-300) if self.has_intercept else 1.0
         )

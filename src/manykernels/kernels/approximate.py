@@ -8,7 +8,7 @@ keeps them and is exact.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -40,7 +40,7 @@ def check_rank(rank: Any) -> None:
     (None, None)
     """
     is_number = isinstance(rank, (int, float, np.number)) and not isinstance(rank, bool)
-    if is_number and ((rank >= 1 and rank == int(rank)) or 0 < rank < 1):
+    if is_number and ((1 <= rank < np.inf and rank == int(rank)) or 0 < rank < 1):
         return
     raise ValueError(
         f"rank must be a whole number of at least 1, or between 0 and 1 the share of the trace that may be lost, "
@@ -91,7 +91,7 @@ def _approximations(
     for entry, seed in zip(bound, seeds.tolist(), strict=True):
         V = sample[:, entry.positions]
         V = there(V, observed(V))
-        key = (repr(entry.kernel.parameters()), entry.positions.tobytes())
+        key = (id(entry.kernel), entry.positions.tobytes())
         if key not in chosen:
             chosen[key] = _approximation(entry, V, method, rank, seed)
         found.append(replace(entry, kernel=chosen[key]))
@@ -106,7 +106,7 @@ def take_rows(X: Any, rows: np.ndarray) -> Any:
 
 def _approximation(entry: BoundKernel, V: Any, method: str, rank: float, seed: int) -> Kernel:
     kernel = entry.kernel
-    own = kernel.features(V[:1])
+    own = kernel.features(V[:1] if V.shape[0] else np.zeros((1, V.shape[1])))
     if own is not None and (rank < 1 or own.shape[1] <= rank):
         return kernel
     if method == "nystroem":
@@ -122,6 +122,8 @@ def _approximation(entry: BoundKernel, V: Any, method: str, rank: float, seed: i
 
 def _landmarks(kernel: Kernel, V: Any, rank: float, random: np.random.Generator) -> np.ndarray:
     """Return rows that span most of the kernel, by a randomly pivoted Cholesky factorization."""
+    if V.shape[0] == 0:
+        return np.zeros((1, V.shape[1]))  # a view that none of these rows has
     diagonal = np.maximum(np.asarray(kernel.diagonal(V), dtype=np.float64), 0.0)
     total, left = float(diagonal.sum()), diagonal.copy()
     most = V.shape[0] if rank < 1 else min(int(rank), V.shape[0])
@@ -159,16 +161,32 @@ def _independent(block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def errors_of_values(before: Sequence[BoundKernel], after: Sequence[BoundKernel], X: Any) -> np.ndarray:
-    """Return for each kernel the mean error of its values on some rows, beside the mean diagonal.
+    """Return for each kernel the mean error of its values on some rows, beside the mean diagonal."""
 
-    For waves, whose trace is always right.
-    """
+    def error(old: Kernel, new: Kernel, V: Any) -> float:
+        K = np.asarray(old.compute(V, V))
+        return float(np.abs(K - new.compute(V, V)).mean() / max(float(K.diagonal().mean()), 1e-300))
+
+    return _on_some_rows(before, after, X, error)
+
+
+def lost_traces(before: Sequence[BoundKernel], after: Sequence[BoundKernel], X: Any) -> np.ndarray:
+    """Return for each kernel the share of its trace on some rows that its features lack."""
+
+    def error(old: Kernel, new: Kernel, V: Any) -> float:
+        return float(np.clip(1.0 - new.diagonal(V).sum() / max(float(old.diagonal(V).sum()), 1e-300), 0.0, 1.0))
+
+    return _on_some_rows(before, after, X, error)
+
+
+def _on_some_rows(
+    before: Sequence[BoundKernel], after: Sequence[BoundKernel], X: Any, error: Callable[[Kernel, Kernel, Any], float]
+) -> np.ndarray:
     sample = take_rows(X, np.linspace(0, X.shape[0] - 1, min(_CHECK_ROWS, X.shape[0])).astype(int))
     out = np.zeros(len(before))
     for k, (old, new) in enumerate(zip(before, after, strict=True)):
-        if new.kernel is not old.kernel:
-            V = sample[:, old.positions]
-            V = there(V, observed(V))
-            K = np.asarray(old.kernel.compute(V, V))
-            out[k] = np.abs(K - new.kernel.compute(V, V)).mean() / max(float(K.diagonal().mean()), 1e-300)
+        V = sample[:, old.positions]
+        V = there(V, observed(V))
+        if new.kernel is not old.kernel and V.shape[0]:
+            out[k] = error(old.kernel, new.kernel, V)
     return out

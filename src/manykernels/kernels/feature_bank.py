@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from manykernels.compute.feature_table import FeatureTable
-from manykernels.kernels.approximate import approximate_kernels, errors_of_values
+from manykernels.kernels.approximate import approximate_kernels, errors_of_values, lost_traces
 from manykernels.kernels.bound import PRECISIONS, BoundBank, divided_weights
 from manykernels.kernels.features import FeatureMaps
 from manykernels.kernels.groups import BoundKernel
@@ -25,6 +25,7 @@ from manykernels.kernels.storage import FactorStorage
 CAPABILITIES = frozenset({"combine", "quad_forms", "derivative_forms", "largest_diagonals", "tail"})
 _CONSTANT = 1e-12
 _COARSE, _COARSE_BYTES = 3000, 4 * 10**8
+_TRACE_ROWS = 4096
 
 
 class FeatureBank:
@@ -93,22 +94,29 @@ class FeatureBank:
         self.is_cosine, self.is_centered = normalize == "cosine", center
         self._maps = FeatureMaps(self.bound, np.ones(self.n_kernels), self.is_cosine, 0.0)
         self.first = self._maps.transform(rows_of(X, 0, 1))[1]
+        traces, present, top = self._traces(bound)
+        if not np.all((top[top > 0] > 1e-30) & (top[top > 0] < 1e30)):
+            self.precision = "double"
         self.table = FeatureTable(
             lambda low, high: self._maps.transform(rows_of(X, low, high))[0],
             self.n_samples,
             int(self.first[-1]),
-            PRECISIONS[precision],
+            PRECISIONS[self.precision],
             budget,
+            weight if center else None,
+            X.shape[1],
         )
-        traces, present = self._traces(bound)
-        self.errors = np.clip(1.0 - self._squares()[0] / np.where(traces > 0, traces, 1.0), 0.0, 1.0)
-        if approximation == "fourier":
+        self.mean = self.table.mean
+        sums, largest = self._squares()
+        lost = 1.0 - (sums + self._squared_mean()) / np.where(traces > 0, traces, 1.0)
+        self.errors = np.clip(lost, 0.0, 1.0) * (traces > 0)
+        if approximation == "fourier":  # the trace of waves is always right
             self.errors = errors_of_values(bound, self.bound, X)
-        self.mean = self._centered() if center else np.zeros(self.table.n_columns)
+        elif self.is_cosine:  # and so is that of cosines
+            self.errors = lost_traces(bound, self.bound, X)
         self.scale = self._scales(normalize, traces, present)
-        self.largest = self.scale * self._squares()[1]
-        self._beta: np.ndarray | None = None
-        self._vectors = np.zeros((0, 0))
+        self.largest = self.scale * largest
+        self._last: tuple[np.ndarray, np.ndarray] | None = None
 
     @property
     def unit_roundoff(self) -> float:
@@ -131,23 +139,24 @@ class FeatureBank:
         sums, largest = zip(*self.table.each_block(of_block), strict=True)
         return np.sum(sums, axis=0), np.max(largest, axis=0)
 
-    def _traces(self, exact: Sequence[BoundKernel]) -> tuple[np.ndarray, np.ndarray]:
-        """Return the weighted trace of each kernel, not of its features, and the weight of the samples that it sees."""
-        traces, present = np.zeros(self.n_kernels), np.zeros(self.n_kernels)
-        for low, high in self.table.blocks:
+    def _traces(self, exact: Sequence[BoundKernel]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the weighted trace of each kernel itself, the weight of the samples it sees, and its largest entry."""
+        traces, present, top = (np.zeros(self.n_kernels) for _ in range(3))
+        for low in range(0, self.n_samples, _TRACE_ROWS):
+            high = min(low + _TRACE_ROWS, self.n_samples)
             rows, weight = rows_of(self.X, low, high), self.sample_weight[low:high]
             for k, entry in enumerate(exact):
                 V = rows[:, entry.positions]
                 mask = observed(V)
                 present[k] += float(weight.sum() if mask is None else weight @ mask)
-                traces[k] += float(weight @ spread(entry.kernel.diagonal(there(V, mask)), mask))
-        return (present.copy() if self.is_cosine else traces), present
+                diagonal = spread(entry.kernel.diagonal(there(V, mask)), mask)
+                traces[k] += float(weight @ diagonal)
+                top[k] = max(top[k], float(diagonal.max(initial=0.0)))
+        return (present.copy() if self.is_cosine else traces), present, np.ones_like(top) if self.is_cosine else top
 
-    def _centered(self) -> np.ndarray:
-        """Subtract the mean features, and return them."""
-        mean = self.table.transposed_times(self.sample_weight[None, :])[0] / self.sample_weight.sum()
-        self.table.subtract(mean)
-        return mean
+    def _squared_mean(self) -> np.ndarray:
+        """Return what centring takes from the weighted trace of each kernel."""
+        return self.sample_weight.sum() * np.add.reduceat(self.mean**2, self.first[:-1])
 
     def _scales(self, normalize: str | None, traces: np.ndarray, present: np.ndarray) -> np.ndarray:
         """Return the factor of each kernel, 0 for one that is zero.
@@ -155,7 +164,7 @@ class FeatureBank:
         It is that of the kernel itself, as far as that is known: an approximation that loses much of the trace does not
         get more weight for it.
         """
-        left = traces - self.sample_weight.sum() * np.add.reduceat(self.mean**2, self.first[:-1])
+        left = traces - self._squared_mean()
         is_zero = left <= _CONSTANT * traces
         scale = np.ones(self.n_kernels)
         if normalize in ("trace", "mean_diag"):
@@ -177,9 +186,10 @@ class FeatureBank:
 
     def vectors(self, beta: np.ndarray) -> np.ndarray:
         """Return Z' beta_t for beta of shape (n_tasks, n), shape (n_tasks, n_columns)."""
-        if self._beta is None or not np.array_equal(self._beta, beta):
-            self._vectors, self._beta = self.table.transposed_times(beta), beta.copy()
-        return self._vectors
+        last = self._last
+        if last is None or not np.array_equal(last[0], beta):
+            last = self._last = (beta.copy(), self.table.transposed_times(beta))
+        return last[1]
 
     def quad_forms(self, beta: np.ndarray, subset: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
         """Return beta' K_k beta of the kernels of the subset, (len(subset),) or (n_tasks, len(subset))."""

@@ -168,11 +168,14 @@ class Nystroem(FeatureKernel):
 
     @cached_property
     def _root(self) -> np.ndarray:
-        """R with R R' the (pseudo-)inverse of k(L, L)."""
+        """R with R R' the (pseudo-)inverse of k(L, L).
+
+        It is the symmetric one, which is unique: a model file holds vectors on these features, not the root itself.
+        """
         with blas_threads_for(len(self.landmarks)):
             values, vectors = np.linalg.eigh(self.kernel.compute(self.landmarks, self.landmarks))
         kept = values > _RANK_CUT * max(float(values[-1]), 0.0)
-        return vectors[:, kept] / np.sqrt(values[kept])
+        return (vectors[:, kept] / np.sqrt(values[kept])) @ vectors[:, kept].T
 
     def features(self, X: Any) -> np.ndarray:
         return self.kernel.compute(X, self.landmarks) @ self._root

@@ -62,7 +62,8 @@ class Recorder:
     @property
     def is_stuck(self) -> bool:
         """Whether the inner solver is at the end of its digits: it stalls, or the gap has long not become smaller."""
-        since = int(np.argmin([np.inf, *(abs(step.gap) for step in reversed(self.trace))])) - 1
+        gaps = [np.inf, *(abs(step.gap) for step in reversed(self.trace))]
+        since = int(np.nanargmin(gaps)) - 1
         patience = _LONG if self._inner_tol <= _STALLED_BELOW else _VERY_LONG
         return self.n_stalled > _PATIENCE or since > patience
 
