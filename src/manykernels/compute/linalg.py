@@ -35,6 +35,50 @@ def cholesky_factor(A: np.ndarray) -> tuple[np.ndarray, bool]:
     raise LinAlgError(f"a matrix of order {A.shape[0]} is far from positive definite")
 
 
+def independent_rows(A: np.ndarray, cut: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the places of rows that those before do not span, and the Cholesky factor of their block.
+
+    Rows are taken in order, and no library is asked: the result is the same on every machine, up to rounding.
+
+    Parameters
+    ----------
+    A : ndarray of shape (n, n)
+        Symmetric and positive semidefinite up to rounding.
+    cut : float
+        A row is spanned if less than this part of its diagonal is left.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.compute.linalg import independent_rows
+    >>> independent_rows(np.array([[4.0, 4.0, 0.0], [4.0, 4.0, 0.0], [0.0, 0.0, 9.0]]), 1e-10)
+    (array([0, 2]), array([[2., 0.],
+           [0., 3.]]))
+    """
+    rows = np.zeros(A.shape)
+    kept = _eliminate(np.ascontiguousarray(A, dtype=np.float64), cut, rows)
+    return kept, rows[kept, : kept.size]
+
+
+@njit(cache=True, nogil=True)
+def _eliminate(A: np.ndarray, cut: float, rows: np.ndarray) -> np.ndarray:
+    kept = np.empty(A.shape[0], np.int64)
+    count = 0
+    for i in range(A.shape[0]):
+        own, rest = rows[i], A[i, i]
+        for k in range(count):
+            other, total = rows[kept[k]], A[i, kept[k]]
+            for j in range(k):
+                total -= own[j] * other[j]
+            own[k] = total / other[k]
+            rest -= own[k] * own[k]
+        if rest > cut * A[i, i] and rest > 0.0:
+            own[count] = np.sqrt(rest)
+            kept[count] = i
+            count += 1
+    return kept[:count]
+
+
 @njit(cache=True, nogil=True)
 def copy_block(K: np.ndarray, keep: np.ndarray, out: np.ndarray) -> None:
     """Write K[keep][:, keep] to ``out``; for compiled code."""

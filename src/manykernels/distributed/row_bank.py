@@ -12,7 +12,7 @@ import numpy as np
 from manykernels.distributed import row_block as on_worker
 from manykernels.distributed.row_block import FeaturePlan, Targets
 from manykernels.distributed.row_blocks import RowBlocks
-from manykernels.kernels.approximate import approximate_kernels, errors_of_values
+from manykernels.kernels.approximate import approximate_kernels, errors_of_values, lost_traces
 from manykernels.kernels.bank import report_zero_kernels
 from manykernels.kernels.bound import PRECISIONS, BoundBank
 from manykernels.kernels.feature_bank import FeatureBank
@@ -109,6 +109,8 @@ class RowBank(FeatureBank):
         self.errors = np.clip(1.0 - left / np.where(traces > 0, traces, 1.0), 0.0, 1.0)
         if approximation == "fourier":
             self.errors = errors_of_values(bound, self.bound, source)
+        elif self.is_cosine:
+            self.errors = lost_traces(bound, self.bound, source)
         self.mean = np.zeros(int(self.first[-1]))
         if center:
             self.mean = self.blocks.sum(on_worker.means) / total

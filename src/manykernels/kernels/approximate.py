@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from manykernels.compute.linalg import independent_rows
 from manykernels.compute.pairwise import dense
 from manykernels.compute.threads import one_blas_thread
 from manykernels.kernels.base import Gaussian, Kernel
-from manykernels.kernels.features import Nystroem, RandomFourier
+from manykernels.kernels.features import Nothing, Nystroem, RandomFourier
 from manykernels.kernels.groups import BoundKernel
 from manykernels.kernels.missing import observed, there
 
@@ -110,7 +111,8 @@ def _approximation(entry: BoundKernel, V: Any, method: str, rank: float, seed: i
     if own is not None and (rank < 1 or own.shape[1] <= rank):
         return kernel
     if method == "nystroem":
-        return Nystroem(kernel, _landmarks(kernel, V, rank, np.random.default_rng(seed)))
+        found = Nystroem(kernel, _landmarks(kernel, V, rank, np.random.default_rng(seed)))
+        return found if found.features(found.landmarks[:1]).shape[1] else Nothing()
     if not isinstance(kernel, Gaussian):
         raise TypeError(
             f"approximation='fourier' needs Gaussian kernels, or such with few features of their own; "
@@ -133,7 +135,7 @@ def _landmarks(kernel: Kernel, V: Any, rank: float, random: np.random.Generator)
         rows = _drawn(left, min(_BATCH, max(1, pivots.size // 4), most - pivots.size), random)
         done = slice(0, pivots.size)
         columns = np.asarray(kernel.compute(V, V[rows]), dtype=np.float64) - factor[:, done] @ factor[rows, done].T
-        kept, root = _independent(columns[rows])
+        kept, root = independent_rows(columns[rows], _EXHAUSTED)
         new = slice(pivots.size, pivots.size + kept.size)
         factor[:, new] = solve_triangular(root, columns[:, kept].T, lower=True, check_finite=False).T
         left = np.maximum(left - np.sum(factor[:, new] ** 2, axis=1), 0.0)
@@ -145,19 +147,6 @@ def _landmarks(kernel: Kernel, V: Any, rank: float, random: np.random.Generator)
 def _drawn(left: np.ndarray, count: int, random: np.random.Generator) -> np.ndarray:
     """Return different rows, drawn with these odds."""
     return random.choice(left.size, min(count, int(np.count_nonzero(left))), replace=False, p=left / left.sum())
-
-
-def _independent(block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return places of rows of a batch that are not spanned by those before, and the Cholesky factor of their block."""
-    root, kept = np.zeros((0, 0)), np.empty(0, np.int64)
-    for place in range(block.shape[0]):
-        row = solve_triangular(root, block[kept, place], lower=True, check_finite=False) if kept.size else np.zeros(0)
-        rest = block[place, place] - row @ row
-        if rest > _EXHAUSTED * block[place, place] > 0.0:
-            larger = np.zeros((kept.size + 1, kept.size + 1))
-            larger[:-1, :-1], larger[-1, :-1], larger[-1, -1] = root, row, np.sqrt(rest)
-            root, kept = larger, np.append(kept, place)
-    return kept, root
 
 
 def errors_of_values(before: Sequence[BoundKernel], after: Sequence[BoundKernel], X: Any) -> np.ndarray:

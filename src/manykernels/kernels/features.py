@@ -10,15 +10,16 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
+from manykernels.compute.linalg import independent_rows
 from manykernels.compute.pairwise import dense
-from manykernels.compute.threads import blas_threads_for
 from manykernels.kernels.base import Kernel, _number
 from manykernels.kernels.columns import resolve_columns
 from manykernels.kernels.groups import BoundKernel
 from manykernels.kernels.missing import observed, spread, there
 
-_RANK_CUT = 1e-12
+_RANK_CUT = 1e-10
 
 
 class FeatureKernel(Kernel):
@@ -168,14 +169,15 @@ class Nystroem(FeatureKernel):
 
     @cached_property
     def _root(self) -> np.ndarray:
-        """R with R R' the (pseudo-)inverse of k(L, L).
+        """R with R R' an inverse of k(L, L), on the landmarks that those before do not span.
 
-        It is the symmetric one, which is unique: a model file holds vectors on these features, not the root itself.
+        A Cholesky factor is unique, where eigenvectors are not: a model file holds vectors on these features.
         """
-        with blas_threads_for(len(self.landmarks)):
-            values, vectors = np.linalg.eigh(self.kernel.compute(self.landmarks, self.landmarks))
-        kept = values > _RANK_CUT * max(float(values[-1]), 0.0)
-        return (vectors[:, kept] / np.sqrt(values[kept])) @ vectors[:, kept].T
+        kept, lower = independent_rows(self.kernel.compute(self.landmarks, self.landmarks), _RANK_CUT)
+        root = np.zeros((len(self.landmarks), kept.size))
+        if kept.size:
+            root[kept] = solve_triangular(lower, np.eye(kept.size), lower=True, check_finite=False).T
+        return root
 
     def features(self, X: Any) -> np.ndarray:
         return self.kernel.compute(X, self.landmarks) @ self._root
@@ -184,6 +186,13 @@ class Nystroem(FeatureKernel):
     def title(self) -> str:
         """The kernel's name without its columns."""
         return f"Nystroem({self.kernel.title}, {len(self.landmarks)} landmarks)"
+
+
+class Nothing(FeatureKernel):
+    """The kernel that is 0, with a feature that is 0."""
+
+    def features(self, X: Any) -> np.ndarray:
+        return np.zeros((X.shape[0], 1))
 
 
 class FeatureMaps:
