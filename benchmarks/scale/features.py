@@ -22,7 +22,7 @@ from manykernels.kernels import Gaussian
 WIDTHS = {"covtype": (0.5, 1.0, 2.0, 4.0, 8.0), "a9a": (1.0, 2.0, 4.0, 8.0, 16.0)}
 
 
-def load(name: str, rows: int | None):
+def load(name: str, rows: int | None, everything: bool):
     """Return training and test parts, standardized (binary features as they are)."""
     data = datasets.load(name)
     X, y = data.data, np.where(np.asarray(data.target) > 0, 1, -1)
@@ -30,6 +30,7 @@ def load(name: str, rows: int | None):
         X = X.toarray().astype(float)
         return X[data.train_idx][:rows], y[data.train_idx][:rows], X[data.test_idx], y[data.test_idx]
     train, test = np.split(np.random.default_rng(0).permutation(len(y)), [int(0.9 * len(y))])
+    train = np.concatenate([train, test]) if everything else train
     scaler = StandardScaler().fit(X[train])
     return scaler.transform(X[train[:rows]]), y[train[:rows]], scaler.transform(X[test]), y[test]
 
@@ -48,10 +49,11 @@ def main() -> None:
     parser.add_argument("--memory", default="14GB")
     parser.add_argument("--tol", type=float, default=1e-2)
     parser.add_argument("--approximation", default="nystroem")
+    parser.add_argument("--everything", action="store_true", help="learn from the samples that are held out, too")
     parser.add_argument("--exact", action="store_true", help="fit the exact kernels, too")
     own = parser.parse_args()
     for name in own.data:
-        X, y, Z, w = load(name, own.rows)
+        X, y, Z, w = load(name, own.rows, own.everything)
         kernels = [Gaussian(width) for width in WIDTHS[name]]
         warm = MKLClassifier(kernels, norm=1.33, approximation=own.approximation, rank=20, tol=own.tol)
         warm.fit(X[:500], y[:500])  # pays for compilation
