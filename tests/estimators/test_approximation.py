@@ -217,19 +217,18 @@ def test_centering_is_done_before_rounding():
     assert bank.scale[1] == 0.0
 
 
-def test_models_do_not_depend_on_how_eigenvectors_come_out(monkeypatch, tmp_path):
+def test_features_are_unique_and_model_files_rely_on_that(tmp_path):
+    """By a Cholesky factor, not by eigenvectors, whose signs are the library's choice: a file holds vectors on them."""
     X, score = data(100)
     model = MKLClassifier([Gaussian(1.0)], approximation="nystroem", rank=40, random_state=0).fit(X, score > 0)
+    (entry,) = model._predictors[0].kernel.bound
+    landmarks = entry.kernel.landmarks
+    lower = np.linalg.cholesky(Gaussian(1.0).compute(landmarks, landmarks))
+    naive = Gaussian(1.0).compute(X, landmarks) @ np.linalg.inv(lower).T
+    assert np.allclose(entry.kernel.features(X), naive, atol=1e-6)
     model.save(tmp_path / "model.mkl")
-    own = np.linalg.eigh
-
-    def flipped(A):
-        values, vectors = own(A)
-        return values, -vectors
-
-    monkeypatch.setattr(np.linalg, "eigh", flipped)
     opened = load(tmp_path / "model.mkl")
-    assert np.allclose(opened.decision_function(X), model.decision_function(X), atol=1e-8)
+    assert np.allclose(opened.decision_function(X), model.decision_function(X), atol=1e-12)
     assert np.array_equal(opened.approximation_error_, model.approximation_error_)
 
 
