@@ -26,14 +26,14 @@ from manykernels.inner import newton, newton_cg, ridge, smo, svm, svr
 from manykernels.inner.blocks import solve_blocks
 from manykernels.inner.coordinate_descent import MOST_ROUNDS, solve_features
 from manykernels.inner.decomposition import solve_rows
-from manykernels.inner.feature_interior import MOST_FACTORED, solve_interior
+from manykernels.inner.feature_interior import solve_interior
 from manykernels.inner.feature_newton import solve_smooth
 from manykernels.losses import EpsilonInsensitive, Hinge, Loss, SmoothLoss, Squared
 
 # The dual is flat around its best point, so that this error of the point costs its square.
 _FINE = 1e-7
-# Fewest rounds of coordinate descent before the interior point takes over, unless its steps are as heavy as this.
-_FEW_ROUNDS, _HEAVY = 50, 1e13
+# Fewest rounds of coordinate descent before the interior point takes over.
+_FEW_ROUNDS = 50
 
 
 class FiniteBank(Protocol):
@@ -236,12 +236,20 @@ class Problem:
         """Return beta of a task with a piecewise linear loss on features.
 
         Coordinate descent is fast to a first accuracy, and slow where C is large. The interior point is not, but each
-        of its steps makes and factors a matrix of the features.
+        of its steps makes and factors a matrix of the features: on a device, that is quick.
         """
         y, C, n_columns = self.y[t], self.C[t], np.count_nonzero(K.columns)
         lower, upper = loss.domain(y, C)
         epsilon = loss.epsilon if isinstance(loss, EpsilonInsensitive) else 0.0
-        heavy = n_columns > MOST_FACTORED or float(K.n) * n_columns**2 > _HEAVY
+        signs = (1.0, -1.0) if isinstance(loss, EpsilonInsensitive) else (y,)
+        parts = [(sign, np.where(sign > 0, upper, -lower), epsilon - sign * y) for sign in signs]
+        if hasattr(K, "columns_product"):
+            if K.table.can_factor(n_columns):
+                return solve_interior(K, y, parts, start=start, intercept=self.fit_intercept, tol=tol)
+            unit = 1.0 if epsilon == 0.0 else float(np.std(y)) or 1.0
+            options: dict[str, Any] = {"epsilon": epsilon, "intercept": self.fit_intercept, "tol": tol * unit}
+            return solve_blocks(K, y, lower, upper, start=None if start is None else start[0], **options).beta
+        heavy = not K.table.factors_quickly(n_columns)
         # A step of the interior point costs about as much as a tenth of a round for each column.
         rounds = MOST_ROUNDS if heavy else int(np.clip(2 * n_columns, _FEW_ROUNDS, MOST_ROUNDS))
         found = solve_features(
@@ -249,8 +257,6 @@ class Problem:
         )
         if found.converged or heavy:
             return found.beta
-        signs = (1.0, -1.0) if isinstance(loss, EpsilonInsensitive) else (y,)
-        parts = [(sign, np.where(sign > 0, upper, -lower), epsilon - sign * y) for sign in signs]
         point = (found.beta, found.intercept)
         return solve_interior(K, y, parts, start=point, intercept=self.fit_intercept, tol=tol)
 

@@ -5,9 +5,11 @@ import pickle
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.datasets import make_classification, make_regression
 
 from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, load
+from manykernels.compute import device_table
 from manykernels.compute.gpu import Device, has_device
 from manykernels.estimators import base, predictor
 from manykernels.kernels import Gaussian, GaussianFamily, GaussianLadder, Linear, Polynomial
@@ -167,3 +169,51 @@ def test_what_a_device_is_not_for():
     for settings in ({"combination": "product"}, {"kernels": GaussianFamily(0.1, 10.0)}):
         with pytest.raises(ValueError, match="device='torch:cpu' is for lists of kernels"):
             MKLClassifier(**settings, device="torch:cpu").fit(X, y)
+
+
+@pytest.mark.parametrize("factors", [True, False], ids=["factored", "in blocks"])
+@pytest.mark.parametrize("approximation", ["nystroem", "fourier"])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic", "squared"])
+def test_features_on_the_device(loss, approximation, factors, monkeypatch):
+    monkeypatch.setattr(device_table, "_MOST_FACTORED", 10**6 if factors else 0)
+    X, y = classes()
+    settings = {"approximation": approximation, "rank": 30, "norm": 1.5, "loss": loss, "random_state": 0, "tol": 1e-6}
+    here = MKLClassifier(KERNELS, **settings).fit(X, y)
+    there = MKLClassifier(KERNELS, **settings, device="torch:cpu").fit(X, y)
+    assert there.converged_
+    np.testing.assert_allclose(there.approximation_error_, here.approximation_error_, atol=1e-7)
+    np.testing.assert_allclose(there.weights_, here.weights_, rtol=0, atol=1e-3)
+    assert there.objective_ == pytest.approx(here.objective_, rel=2e-6)
+    plain = there.decision_function(X)
+    np.testing.assert_allclose(plain, here.decision_function(X), rtol=0, atol=5e-3)
+    monkeypatch.setattr(predictor, "_MANY_VALUES", 1)
+    np.testing.assert_allclose(there.decision_function(X), plain, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("settings", [{"center": True}, {"normalize": "cosine"}, {"loss": "logistic"}], ids=str)
+def test_features_of_missing_views_on_the_device(settings, monkeypatch):
+    monkeypatch.setattr(predictor, "_MANY_VALUES", 1)
+    X, y = classes()
+    X[::7, :2] = np.nan
+    kernels = [Gaussian(2.0, columns=[0, 1]), Polynomial(2, columns=[2, 3]), Linear(columns=[0, 1])]
+    settings = {"approximation": "nystroem", "rank": 8, "norm": 2, "random_state": 0, "missing": "ignore", **settings}
+    here = MKLClassifier(kernels, **settings).fit(X, y)
+    there = MKLClassifier(kernels, **settings, device="torch:cpu").fit(X, y)
+    np.testing.assert_allclose(there.weights_, here.weights_, rtol=0, atol=0.02)
+    np.testing.assert_allclose(there.decision_function(X), here.decision_function(X), rtol=0, atol=0.05)
+
+
+def test_features_of_sparse_data_and_regression_on_the_device():
+    X, y = classes()
+    X = sp.csr_matrix(np.where(np.abs(X) > 0.5, X, 0.0))
+    settings = {"approximation": "nystroem", "rank": 20, "loss": "epsilon_insensitive", "random_state": 0, "tol": 1e-4}
+    here = MKLRegressor(KERNELS, **settings).fit(X, 2.0 * y)
+    there = MKLRegressor(KERNELS, **settings, device="torch:cpu").fit(X, 2.0 * y)
+    assert there.objective_ == pytest.approx(here.objective_, rel=2e-4)
+
+
+@pytest.mark.parametrize("tol", [1e-3, 1e-6])
+def test_features_on_a_device_without_double_precision(monkeypatch, tol):
+    assert_poor_device_does(
+        monkeypatch, {"norm": 2, "tol": tol, "approximation": "nystroem", "rank": 20, "random_state": 0}
+    )

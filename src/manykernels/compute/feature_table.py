@@ -8,13 +8,16 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy.linalg import cho_solve
 
+from manykernels.compute.linalg import cholesky_factor
 from manykernels.compute.memory import human_bytes
 from manykernels.compute.threads import n_threads, parallel
 
 _BLOCK_ENTRIES = 1 << 23
 _FREE_DISK = 1.25  # what must be free, in sizes of the table
 _LEAST_ROWS = 16
+_MOST_FACTORED, _MOST_PRODUCTS = 6000, 1e13  # columns, and rows * columns^2, of a matrix that is factored
 _SUMMED_ROWS = 512  # added up in the table's own precision before they go to a sum in double precision
 
 
@@ -130,6 +133,81 @@ class FeatureTable:
 
         # The blocks' sums are added in their order, so that the result does not depend on the threads.
         return np.sum(self.each_block(of_block), axis=0)
+
+    def row_squares(self, factors: np.ndarray) -> np.ndarray:
+        """Return the sums of each row's squares with these factors of the columns, shape (n_rows,)."""
+        own: np.ndarray = factors.astype(self.dtype)
+        return np.concatenate(self.each_block(lambda low, high, rows: (rows * rows) @ own)).astype(np.float64)
+
+    def squares_by_part(self, first: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the weighted sum and the largest of the rows' squares on the columns ``first[k]`` to ``first[k + 1]``.
+
+        Parameters
+        ----------
+        first : ndarray of shape (n_parts + 1,)
+        weight : ndarray of shape (n_rows,)
+        """
+
+        def of_block(low: int, high: int, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            squares = np.add.reduceat(rows * rows, first[:-1], axis=1).astype(np.float64)
+            return weight[low:high] @ squares, squares.max(axis=0)
+
+        sums, largest = zip(*self.each_block(of_block), strict=True)
+        return np.sum(sums, axis=0), np.max(largest, axis=0)
+
+    def can_factor(self, n_columns: int) -> bool:
+        """Return whether :meth:`bordered_solver` has room for the matrix of so many columns."""
+        return n_columns <= _MOST_FACTORED
+
+    def factors_quickly(self, n_columns: int) -> bool:
+        """Return whether it takes no longer than some rounds of coordinate descent."""
+        return self.can_factor(n_columns) and float(self.n_rows) * n_columns**2 <= _MOST_PRODUCTS
+
+    def bordered_solver(
+        self, curvature: np.ndarray, factors: np.ndarray, intercept: bool
+    ) -> Callable[[np.ndarray], np.ndarray]:
+        """Return what solves ([X 1]' D [X 1] + diag(1, ..., 1, 0)) x = r, with the rows X scaled by sqrt(factors).
+
+        Parameters
+        ----------
+        curvature : ndarray of shape (n_rows,)
+            The diagonal of D.
+        factors : ndarray of shape (n_columns,)
+            Where it is 0, so is x.
+        intercept : bool
+            Whether there is the column of ones; without it, the last entry of x is that of r.
+
+        Returns
+        -------
+        function of r, shape (n_columns + 1,), that returns x of the same shape
+        """
+        columns = np.flatnonzero(factors)
+        system = self._bordered_gram(curvature, columns, np.sqrt(factors[columns]), intercept)
+        system[np.diag_indices(columns.size)] += 1.0
+        if not intercept:
+            system[-1, -1] = 1.0
+        factored, places = cholesky_factor(system), np.append(columns, factors.size)
+
+        def solve(right: np.ndarray) -> np.ndarray:
+            out = np.zeros(factors.size + 1)
+            out[places] = cho_solve(factored, right[places], check_finite=False)
+            return out
+
+        return solve
+
+    def _bordered_gram(
+        self, curvature: np.ndarray, columns: np.ndarray, root: np.ndarray, intercept: bool
+    ) -> np.ndarray:
+        """Return [X 1]' D [X 1] on some columns; without an intercept the border is 0."""
+        total = np.zeros((columns.size + 1, columns.size + 1))
+        for low, high in self.blocks:
+            bends = np.flatnonzero(curvature[low:high])
+            own = np.empty((bends.size, columns.size + 1))
+            own[:, :-1] = self.block(low, high)[bends][:, columns] * root
+            own[:, -1] = float(intercept)
+            own *= np.sqrt(curvature[low:high][bends, None])
+            total += own.T @ own
+        return total
 
     def each_block(self, task: Callable[[int, int, np.ndarray], Any]) -> list:
         """Return ``task(low, high, rows)`` of every block, in order; they are computed on every core."""

@@ -145,8 +145,6 @@ class BaseMKL(KernelEstimator):
         check_device(self.device)
         if self.device != "cpu" and (self.combination != "sum" or isinstance(self.kernels, Family)):
             raise ValueError(f"device={self.device!r} is for lists of kernels and combination='sum'; use device='cpu'.")
-        if self.device != "cpu" and self.approximation is not None:
-            raise ValueError(f"approximation={self.approximation!r} is computed on the CPU: use device='cpu'.")
 
     def _check_solver(self) -> None:
         """Raise if the solver is for the other kind of kernel sets, or a parameter for lists only."""
@@ -334,6 +332,7 @@ class BaseMKL(KernelEstimator):
                 memory_budget=budget,
                 precision=precision,
                 random_state=seed,
+                device=self.device,
                 **shared,
             )
         if isinstance(self.combination, ParametricKernel):

@@ -11,6 +11,7 @@ import numpy as np
 from manykernels.compute.gpu import Device, has_device
 from manykernels.core.results import Machine
 from manykernels.kernels.bound import learned_kernel
+from manykernels.kernels.device.features import predict_features_on
 from manykernels.kernels.device.learned import predict_on
 from manykernels.kernels.feature_bank import FeatureBank
 from manykernels.kernels.features import FeatureMaps
@@ -78,7 +79,7 @@ class Predictor:
         any machine.
         """
         if self.vectors is not None:
-            return self._from_features(X)
+            return self._from_features(X, device)
         if self.coef.ndim == 2 and self._is_worth(X) and has_device(device):
             return (predict_on(Device(device), self.kernel, X, self.coef) + self.intercept[:, None]).T
         if self.coef.ndim == 3:
@@ -89,9 +90,11 @@ class Predictor:
         """Return whether the kernel values are so many that sending samples to a device and back is little beside."""
         return X.shape[0] * self.kernel.X.shape[0] * len(self.kernel.bound) >= _MANY_VALUES
 
-    def _from_features(self, X: Any) -> np.ndarray:
+    def _from_features(self, X: Any, device: str) -> np.ndarray:
         assert self.vectors is not None
         maps = FeatureMaps(self.kernel.bound, np.ones(len(self.kernel.bound)), self.kernel.cosine, 0.0)
+        if self.kernel.bound and X.shape[0] * self.vectors.shape[1] >= _MANY_VALUES and has_device(device):
+            return predict_features_on(Device(device), maps, X, self.vectors) + self.intercept
         out = np.tile(self.intercept, (X.shape[0], 1))
         for low in range(0, X.shape[0] if self.kernel.bound else 0, _BLOCK_ROWS):
             out[low : low + _BLOCK_ROWS] += maps.transform(X[low : low + _BLOCK_ROWS])[0] @ self.vectors.T

@@ -18,37 +18,17 @@ Where coordinate descent takes long, since C is large, this takes twenty steps a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
-from scipy.linalg import cho_solve
 
-from manykernels.compute.linalg import cholesky_factor
 from manykernels.inner.coordinate_descent import Features
 
-MOST_FACTORED = 6000
 _MOST_STEPS = 60
+_PATIENCE = 5  # steps that gain nothing
+_LEAST_LENGTH = 1e-8
 _TO_THE_WALL = 0.99
 _INSIDE = 1e-3  # of its range: how far from its bounds a part begins
-
-
-def bordered_gram(K: Features, curvature: np.ndarray, intercept: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return [X 1]' D [X 1] on the columns in use, and those columns; without an intercept the border is 0."""
-    columns = np.flatnonzero(K.columns)
-    root = np.sqrt(K.columns[columns])
-
-    def of_block(low: int, high: int, rows: np.ndarray) -> np.ndarray:
-        bends = np.flatnonzero(curvature[low:high])
-        own = np.empty((bends.size, columns.size + 1))
-        own[:, :-1] = rows[bends][:, columns] * root
-        own[:, -1] = float(intercept)
-        own *= np.sqrt(curvature[low:high][bends, None])
-        return own.T @ own
-
-    total = np.zeros((columns.size + 1, columns.size + 1))
-    for low, high in K.table.blocks:
-        total += of_block(low, high, K.table.block(low, high))
-    return total, columns
 
 
 def solve_interior(
@@ -73,9 +53,12 @@ def solve_interior(
     tol : float
     """
     run = _Interior(K, y, parts, start, intercept)
+    least, idle = run.gap(), 0
     for _ in range(_MOST_STEPS):
-        if run.gap() <= tol * abs(run.objective()) or not run.step():
+        # A first step may be for the center only: the gap need not fall with each.
+        if run.gap() <= tol * abs(run.objective()) or idle > _PATIENCE or not run.step():
             break
+        least, idle = (run.gap(), 0) if run.gap() < least else (least, idle + 1)
     return run.beta
 
 
@@ -122,37 +105,32 @@ class _Interior:
         return -0.5 * float(self.beta @ self.decision) - costs
 
     def step(self) -> bool:
-        """Make a predictor and a corrector step; return whether the gap fell."""
+        """Make a predictor and a corrector step; return whether it led anywhere."""
         before = self.gap()
         theta = self.z / self.p + self.w / self.t
         inverse = np.where(self.used, 1.0 / theta, 0.0)
-        gram, columns = bordered_gram(self.K, inverse.sum(axis=0), self.has_intercept)
-        gram[np.arange(columns.size), np.arange(columns.size)] += 1.0
-        if not self.has_intercept:
-            gram[-1, -1] = 1.0
-        system = cholesky_factor(gram)
+        system = self.K.table.bordered_solver(inverse.sum(axis=0), self.K.columns, self.has_intercept)
         residual = self._force() - self.z + self.w
         mu = before / (2 * max(int(self.used.sum()), 1))
         nothing = np.zeros_like(self.p)
-        dp, dz, dw, _ = self._direction(system, columns, inverse, residual, 0.0, nothing, nothing)
+        dp, dz, dw, _ = self._direction(system, inverse, residual, 0.0, nothing, nothing)
         reach = self._reach(dp, dz, dw)
         trial = np.sum(
             np.where(self.used, (self.p + reach * dp) * (self.z + reach * dz), 0.0)
             + np.where(self.used, (self.t - reach * dp) * (self.w + reach * dw), 0.0)
         )
         target = mu * (float(trial) / before) ** 3
-        dp, dz, dw, db = self._direction(system, columns, inverse, residual, target, dp * dz, -dp * dw)
+        dp, dz, dw, db = self._direction(system, inverse, residual, target, dp * dz, -dp * dw)
         length = min(1.0, _TO_THE_WALL * self._reach(dp, dz, dw))
         self.p, self.t = self.p + length * dp, self.t - length * dp
         self.z, self.w = self.z + length * dz, self.w + length * dw
         self.intercept += length * db
         self._force()
-        return self.gap() < before and length > 1e-8
+        return length > _LEAST_LENGTH
 
     def _direction(
         self,
-        system: tuple,
-        columns: np.ndarray,
+        system: Callable[[np.ndarray], np.ndarray],
         inverse: np.ndarray,
         residual: np.ndarray,
         target: float,
@@ -165,14 +143,12 @@ class _Interior:
         a = np.sum(self.sign * r * inverse, axis=0)
         root = np.sqrt(self.K.columns)
         right = np.append(
-            (root * self.K.table.transposed_times(a[None, :])[0])[columns],
+            root * self.K.table.transposed_times(a[None, :])[0],
             a.sum() + self.beta.sum() if self.has_intercept else 0.0,
         )
-        solution = cho_solve(system, right, check_finite=False)
-        spread = np.zeros(root.size)
-        spread[columns] = root[columns] * solution[:-1]
+        solution = system(right)
         db = float(solution[-1]) if self.has_intercept else 0.0
-        g = self.K.table.times(spread[None, :])[0] + db
+        g = self.K.table.times((root * solution[:-1])[None, :])[0] + db
         dp = inverse * (r - self.sign * g)
         return dp, pull - self.z / self.p * dp, push + self.w / self.t * dp, db
 

@@ -13,11 +13,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_solve
 
-from manykernels.compute.linalg import cholesky_factor
 from manykernels.inner.coordinate_descent import Features
-from manykernels.inner.feature_interior import MOST_FACTORED, bordered_gram
 from manykernels.inner.newton import _Smooth
 
 _SUFFICIENT_DECREASE = 1e-4
@@ -125,18 +122,9 @@ class _Run:
             scaled = residual / diagonal
             before, rho = rho, float(residual @ scaled)
             direction = scaled + (rho / before) * direction
-        too_many = np.count_nonzero(self.root) > MOST_FACTORED
-        return step if too_many else self._factored_step(gradient, curvature)
-
-    def _factored_step(self, gradient: np.ndarray, curvature: np.ndarray) -> np.ndarray:
-        """Return the Newton step by a factorization of the Hessian on the columns in use."""
-        hessian, columns = bordered_gram(self.K, curvature, self.has_intercept)
-        hessian[np.arange(columns.size), np.arange(columns.size)] += 1.0
-        if not self.has_intercept:
-            hessian[-1, -1] = 1.0
-        places, step = np.append(columns, self.root.size), np.zeros_like(gradient)
-        step[places] = -cho_solve(cholesky_factor(hessian), gradient[places], check_finite=False)
-        return step
+        if not self.K.table.can_factor(np.count_nonzero(self.root)):
+            return step
+        return -self.K.table.bordered_solver(curvature, self.K.columns, self.has_intercept)(gradient)
 
     def _diagonal(self, curvature: np.ndarray) -> np.ndarray:
         """Return the diagonal of the Hessian."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from manykernels.kernels.checks import check_positive_semidefinite
 from manykernels.kernels.columns import column_names, describe_columns, resolve_columns
 from manykernels.kernels.composite import CompositeBank
 from manykernels.kernels.device.bank import DeviceBank, DeviceRowsBank
+from manykernels.kernels.device.feature_bank import DeviceFeatureBank
 from manykernels.kernels.device.ladder import DeviceLadderBank
 from manykernels.kernels.device.plan import plan_device
 from manykernels.kernels.feature_bank import FeatureBank
@@ -231,6 +233,7 @@ class KernelBank:
         memory_budget: Any = None,
         precision: str = "single",
         random_state: Any = None,
+        device: str = "cpu",
     ) -> FeatureBank:
         """Bind approximations of the kernels by features of the samples to training data, for very many samples.
 
@@ -246,6 +249,8 @@ class KernelBank:
             As for :meth:`bind`.
         random_state : int, Generator or None
             Chooses the landmarks or waves.
+        device : str, default "cpu"
+            Where the features are computed and kept, as for :meth:`bind`; "cpu" or a name that torch knows.
 
         Examples
         --------
@@ -259,7 +264,10 @@ class KernelBank:
         table = X if source is None else source
         plain = self.written_out().kernels
         weight = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        bank = FeatureBank(
+        kind: Callable[..., FeatureBank] = (
+            FeatureBank if device == "cpu" else partial(DeviceFeatureBank, Device(device))
+        )
+        bank = kind(
             _resolve([kernel for kernel in plain if isinstance(kernel, Kernel)], table),
             X,
             weight,

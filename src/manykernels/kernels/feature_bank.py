@@ -97,17 +97,9 @@ class FeatureBank:
         traces, present, top = self._traces(bound)
         if not np.all((top[top > 0] > 1e-30) & (top[top > 0] < 1e30)):
             self.precision = "double"
-        self.table = FeatureTable(
-            lambda low, high: self._maps.transform(rows_of(X, low, high))[0],
-            self.n_samples,
-            int(self.first[-1]),
-            PRECISIONS[self.precision],
-            budget,
-            weight if center else None,
-            X.shape[1],
-        )
+        self.table = self._make_table(budget)
         self.mean = self.table.mean
-        sums, largest = self._squares()
+        sums, largest = self.table.squares_by_part(self.first, weight)
         lost = 1.0 - (sums + self._squared_mean()) / np.where(traces > 0, traces, 1.0)
         self.errors = np.clip(lost, 0.0, 1.0) * (traces > 0)
         if approximation == "fourier":  # the trace of waves is always right
@@ -117,6 +109,17 @@ class FeatureBank:
         self.scale = self._scales(normalize, traces, present)
         self.largest = self.scale * largest
         self._last: tuple[np.ndarray, np.ndarray] | None = None
+
+    def _make_table(self, budget: int) -> Any:
+        return FeatureTable(
+            lambda low, high: self._maps.transform(rows_of(self.X, low, high))[0],
+            self.n_samples,
+            int(self.first[-1]),
+            PRECISIONS[self.precision],
+            budget,
+            self.sample_weight if self.is_centered else None,
+            self.X.shape[1],
+        )
 
     @property
     def unit_roundoff(self) -> float:
@@ -128,16 +131,6 @@ class FeatureBank:
         return f"{self.n_kernels} kernels with {self.first[-1]} features: {self.table.describe()}"
 
     # -- learned on the training data -------------------------------------------------------------------------
-
-    def _squares(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the sum of the weighted diagonal of each kernel, and its largest entry."""
-
-        def of_block(low: int, high: int, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            diagonals = np.add.reduceat(rows * rows, self.first[:-1], axis=1).astype(np.float64)
-            return self.sample_weight[low:high] @ diagonals, diagonals.max(axis=0)
-
-        sums, largest = zip(*self.table.each_block(of_block), strict=True)
-        return np.sum(sums, axis=0), np.max(largest, axis=0)
 
     def _traces(self, exact: Sequence[BoundKernel]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the weighted trace of each kernel itself, the weight of the samples it sees, and its largest entry."""
@@ -267,9 +260,7 @@ class CombinedFeatures:
     def diagonal(self) -> np.ndarray:
         """Return the diagonal; it is computed once."""
         if self._diagonal is None:
-            factors: np.ndarray = self.columns.astype(self.table.dtype)
-            parts = self.table.each_block(lambda low, high, rows: (rows * rows) @ factors)
-            self._diagonal = np.concatenate(parts).astype(np.float64)
+            self._diagonal = self.table.row_squares(self.columns)
         return self._diagonal
 
     def vectors(self, beta: np.ndarray) -> np.ndarray:

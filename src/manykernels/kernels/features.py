@@ -95,9 +95,12 @@ class RandomFourier(FeatureKernel):
             raise ValueError(f"seed must be a whole number of at least 0, got {seed!r}.")
 
     def features(self, X: Any) -> np.ndarray:
-        waves = self.n_components // 2
-        phases = np.asarray(X @ _frequencies(self.seed, X.shape[1], waves)) / self.width
-        return np.hstack([np.cos(phases), np.sin(phases)]) / np.sqrt(waves)
+        phases = np.asarray(X @ self.frequencies(X.shape[1]))
+        return np.hstack([np.cos(phases), np.sin(phases)]) / np.sqrt(self.n_components // 2)
+
+    def frequencies(self, n_columns: int) -> np.ndarray:
+        """Return the frequencies for data of so many columns, shape (n_columns, n_components // 2)."""
+        return _frequencies(self.seed, n_columns, self.n_components // 2) / self.width
 
     def diagonal(self, X: Any) -> np.ndarray:
         return np.ones(X.shape[0])
@@ -168,7 +171,7 @@ class Nystroem(FeatureKernel):
         return cls(kernel, np.asarray(rows, dtype=np.float64))
 
     @cached_property
-    def _root(self) -> np.ndarray:
+    def root(self) -> np.ndarray:
         """R with R R' an inverse of k(L, L), on the landmarks that those before do not span.
 
         A Cholesky factor is unique, where eigenvectors are not: a model file holds vectors on these features.
@@ -180,7 +183,7 @@ class Nystroem(FeatureKernel):
         return root
 
     def features(self, X: Any) -> np.ndarray:
-        return self.kernel.compute(X, self.landmarks) @ self._root
+        return self.kernel.compute(X, self.landmarks) @ self.root
 
     @property
     def title(self) -> str:
@@ -216,10 +219,11 @@ class FeatureMaps:
 
     def transform(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the features of the rows, shape (len(X), n_features), and where each kernel's begin, and the end."""
-        parts = [self._part(k, X) for k in range(len(self.bound))]
+        parts = [self.part(k, X) for k in range(len(self.bound))]
         return np.hstack(parts), np.cumsum([0, *(part.shape[1] for part in parts)])
 
-    def _part(self, k: int, X: Any) -> np.ndarray:
+    def part(self, k: int, X: Any) -> np.ndarray:
+        """Return the features of one kernel."""
         positions = self.bound[k].positions
         # Columns of a sparse matrix take long to choose.
         V = X if np.array_equal(positions, np.arange(X.shape[1])) else X[:, positions]

@@ -1,0 +1,242 @@
+"""A table of features on a device: the methods of :class:`manykernels.compute.feature_table.FeatureTable`.
+
+As many of the rows as fit are kept on the device; the others are computed there in each pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from manykernels.compute.gpu import Device, Tensor
+from manykernels.compute.memory import human_bytes
+
+_SHARE = 0.7  # of the free memory; the rest is for blocks in flight and for the matrix that is factored
+_COPIES = 4  # of a block, in float64, while its features are made
+_MOST_FACTORED = 16_000
+_PANEL = 1024  # columns at a time of a symmetric matrix, of which half is computed
+_JITTERS = (0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4)
+
+
+class DeviceFeatureTable:
+    """Rows of numbers on a device; products with them add up in its widest precision, and come back as arrays.
+
+    Parameters
+    ----------
+    device : Device
+    compute : function of rows, given as a slice or as numbers
+        Returns them as a tensor on the device, shape (number of rows, n_columns).
+    n_rows, n_columns : int
+    dtype : float32 or float64
+    weight : ndarray of shape (n_rows,), optional
+        Subtract the mean of the rows with these weights.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (n_columns,)
+        What was subtracted.
+
+    Examples
+    --------
+    With torch installed, ``DeviceFeatureTable(device, compute, 3, 2, np.float64).times(np.ones((1, 2)))`` are the sums
+    of the rows.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        compute: Callable[[Any], Tensor],
+        n_rows: int,
+        n_columns: int,
+        dtype: type,
+        weight: np.ndarray | None = None,
+    ) -> None:
+        self._device, self._compute, self._dtype = device, compute, device.dtype(dtype)
+        self.n_rows, self.n_columns = n_rows, n_columns
+        self._held: Tensor = device.zeros(0, n_columns, dtype=self._dtype)
+        self._shift: Tensor = device.zeros(n_columns)
+        if weight is not None:
+            # The mean of what is not rounded yet: it is subtracted before that.
+            own, total = device.send(weight), device.zeros(n_columns)
+            for rows, block in self._computed(0, n_rows, device.wide):
+                total += own[rows] @ block.to(device.wide)
+            self._shift = total / own.sum()
+        self.mean = device.fetch(self._shift)
+        self._hold(np.dtype(dtype).itemsize)
+
+    @property
+    def has_all(self) -> bool:
+        """Whether all rows are kept on the device."""
+        return self._held.shape[0] == self.n_rows
+
+    def describe(self) -> str:
+        """Return words for how large the table is and where."""
+        size = human_bytes(self.n_rows * self.n_columns * self._held.element_size())
+        place = f"on {self._device.name!r}"
+        if not self.has_all:
+            place += (
+                f", of which {self._held.shape[0] / self.n_rows:.0%} are kept and the rest is computed in each pass"
+            )
+        return f"{size} of features {place}"
+
+    # -- rows ---------------------------------------------------------------------------------------------------
+
+    def _hold(self, itemsize: int) -> None:
+        """Keep the first rows, as many as there is room for."""
+        device = self._device
+        count = int(min(self.n_rows, _SHARE * device.free_bytes() // max(itemsize * self.n_columns, 1)))
+        held = None
+        while held is None and count > 0:
+            held = device.empty_or_none(count, self.n_columns, dtype=self._dtype)
+            count = count if held is not None else count // 2
+        if held is None:
+            return
+        for rows, block in self._computed(0, count, self._dtype):
+            held[rows] = block
+        self._held = held
+
+    def _computed(self, low: int, high: int, dtype: Any) -> Iterator[tuple[slice, Tensor]]:
+        """Yield the rows from low to high in blocks that fit, computed now."""
+
+        def rows(_: slice, part: slice) -> Tensor:
+            chosen = slice(low + part.start, low + part.stop)
+            return (self._compute(chosen) - self._shift).to(dtype)
+
+        for _, part, found in self._device.sweep(1, high - low, _COPIES * self.n_columns, rows):
+            yield slice(low + part.start, low + part.stop), found
+
+    def _each(self, of_block: Callable[[slice, Tensor], Any]) -> Iterator[tuple[slice, Any]]:
+        """Yield ``of_block(rows, their features)`` of all rows, in blocks that fit."""
+        kept = self._held.shape[0]
+
+        def of_held(_: slice, rows: slice) -> Any:
+            return of_block(rows, self._held[rows])
+
+        for _, rows, found in self._device.sweep(1, kept, self.n_columns, of_held):
+            yield rows, found
+        for rows, block in self._computed(kept, self.n_rows, self._dtype):
+            yield rows, of_block(rows, block)
+
+    def _sum(self, of_block: Callable[[slice, Tensor], Tensor]) -> Tensor:
+        total: Tensor = 0.0
+        for _, found in self._each(of_block):
+            total = total + found
+        return total
+
+    def rows(self, chosen: np.ndarray) -> Tensor:
+        """Return some rows on the device."""
+        if self.has_all:
+            return self._held[self._device.places(chosen)]
+        return (self._compute(chosen) - self._shift).to(self._dtype)
+
+    def tail(self, size: int) -> np.ndarray:
+        """Return the last rows in double precision."""
+        return self._device.fetch(self.rows(np.arange(self.n_rows - size, self.n_rows)))
+
+    # -- products -----------------------------------------------------------------------------------------------
+
+    def times(self, vectors: np.ndarray) -> np.ndarray:
+        """Return the products of the rows with vectors, given as (n_vectors, n_columns): (n_vectors, n_rows)."""
+        own, out = self._device.send(vectors), self._device.zeros(vectors.shape[0], self.n_rows)
+        for rows, found in self._each(lambda _, block: self._device.products(block, own)):
+            out[:, rows] = found.T
+        return self._device.fetch(out)
+
+    def transposed_times(self, vectors: np.ndarray) -> np.ndarray:
+        """Return the sums of the rows with these coefficients, given as (n_vectors, n_rows): (n_vectors, n_columns)."""
+        return self._columns_times(vectors, lambda block: block)
+
+    def squares_times(self, vectors: np.ndarray) -> np.ndarray:
+        """Return the same of the squared entries."""
+        return self._columns_times(vectors, lambda block: block.square())
+
+    def _columns_times(self, vectors: np.ndarray, of_block: Callable[[Tensor], Tensor]) -> np.ndarray:
+        device, own = self._device, self._device.send(vectors)
+        return device.fetch(self._sum(lambda rows, block: device.products(of_block(block).T, own[:, rows]))).T.copy()
+
+    def row_squares(self, factors: np.ndarray) -> np.ndarray:
+        """Return the sums of each row's squares with these factors of the columns, shape (n_rows,)."""
+        own = self._device.send(factors[None])
+        found = [found[:, 0] for _, found in self._each(lambda _, block: self._device.products(block.square(), own))]
+        return self._device.fetch(self._device.torch.cat(found))
+
+    def squares_by_part(self, first: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the weighted sum and the largest of the rows' squares on the columns ``first[k]`` to ``first[k + 1]``.
+
+        Parameters
+        ----------
+        first : ndarray of shape (n_parts + 1,)
+        weight : ndarray of shape (n_rows,)
+        """
+        device, own = self._device, self._device.send(weight)
+        belongs = np.repeat(np.eye(len(first) - 1), np.diff(first), axis=1)
+        sums, largest = device.zeros(len(first) - 1), device.zeros(len(first) - 1)
+        parts = device.send(belongs, self._dtype)
+        for rows, squares in self._each(lambda _, block: device.products(block.square(), parts)):
+            sums += own[rows] @ squares
+            largest = device.torch.maximum(largest, squares.max(0).values)
+        return device.fetch(sums), device.fetch(largest)
+
+    # -- linear systems -----------------------------------------------------------------------------------------
+
+    def can_factor(self, n_columns: int) -> bool:
+        """Return whether :meth:`bordered_solver` has room for the matrix of so many columns."""
+        room = 4 * 8 * n_columns**2 <= self._device.free_bytes()
+        return n_columns <= _MOST_FACTORED and room and self._device.has_double
+
+    def factors_quickly(self, n_columns: int) -> bool:
+        """Return whether it is worth its while: where there is room, it is."""
+        return self.can_factor(n_columns)
+
+    def bordered_solver(
+        self, curvature: np.ndarray, factors: np.ndarray, intercept: bool
+    ) -> Callable[[np.ndarray], np.ndarray]:
+        """Return what solves ([X 1]' D [X 1] + diag(1, ..., 1, 0)) x = r; see :class:`FeatureTable`."""
+        device = self._device
+        columns = np.flatnonzero(factors)
+        system = self._bordered_gram(curvature, columns, np.sqrt(factors[columns]), intercept)
+        diagonal = system.diagonal()
+        diagonal[: columns.size] += 1.0
+        if not intercept:
+            diagonal[-1] = 1.0
+        lower, places = self._factored(system), np.append(columns, factors.size)
+
+        def solve(right: np.ndarray) -> np.ndarray:
+            out = np.zeros(factors.size + 1)
+            found = device.torch.cholesky_solve(device.send(right[places])[:, None], lower)
+            out[places] = device.fetch(found[:, 0])
+            return out
+
+        return solve
+
+    def _bordered_gram(self, curvature: np.ndarray, columns: np.ndarray, root: np.ndarray, intercept: bool) -> Tensor:
+        """Return the lower triangle of [X 1]' D [X 1] on some columns; without an intercept the border is 0."""
+        device, size = self._device, columns.size
+        bend, factor = device.send(np.sqrt(curvature)), device.send(root)
+        every = size == self.n_columns
+        places = slice(None) if every else device.places(columns)
+        total = device.zeros(size + 1, size + 1)
+
+        def scaled(rows: slice, block: Tensor) -> Tensor:
+            own = device.torch.empty(block.shape[0], size + 1, dtype=device.wide, device=device.where)
+            own[:, :-1] = block[:, places]
+            own[:, :-1] *= factor
+            own[:, -1] = float(intercept)
+            return own.mul_(bend[rows, None])
+
+        for _, own in self._each(scaled):
+            for low in range(0, size + 1, _PANEL):
+                total[low:, low : low + _PANEL].addmm_(own[:, low:].T, own[:, low : low + _PANEL])
+        return total
+
+    def _factored(self, system: Tensor) -> Tensor:
+        """Return the Cholesky factor of a matrix whose lower triangle is given."""
+        level = float(system.diagonal().abs().mean())
+        for before, jitter in zip((0.0, *_JITTERS), _JITTERS, strict=False):
+            system.diagonal().add_((jitter - before) * level)
+            lower, info = self._device.torch.linalg.cholesky_ex(system)
+            if int(info) == 0:
+                return lower
+        raise np.linalg.LinAlgError(f"a matrix of order {system.shape[0]} is far from positive definite")
