@@ -30,7 +30,7 @@ from manykernels import MKLClassifier
 from manykernels.compute.gpu import Device
 from manykernels.compute.memory import available_bytes, human_bytes
 from manykernels.compute.threads import n_threads
-from manykernels.estimators import base
+from manykernels.estimators import memory_plan
 from manykernels.kernels import Gaussian, KernelBank, standard_bank
 
 SECTIONS = ("million", "passes", "fit", "agree")
@@ -252,13 +252,16 @@ def agree(device: Device, limits: Limits, options: argparse.Namespace) -> None:
     views = (None, [0, 1, 2], [3, 4, 5, 6], [7, 8, 9])
     kernels = [Gaussian(w, columns=c) for c in views for w in (0.5, 1.0, 2.0, 4.0)]
     say(f"\nweights on {options.device} and on the CPU, n = {n:,}, m = {len(kernels)}")
-    large, worst = base.LARGE, 0.0
+    large, worst = memory_plan.LARGE, 0.0
     for loss in ("hinge", "squared_hinge", "logistic", "squared"):
         for p in (1.0, 4 / 3, 2.0):
             found = []
             # The combined kernel as an array, in single precision; and on the device, in double, by the same solver:
             # at a gap of 1e-7 the weights themselves are known to about its root only.
-            for base.LARGE, tol, solver in ((large, 1e-5, "auto"), (100, 1e-7, "spg" if p == 1 else "group_lasso")):
+            for memory_plan.LARGE, tol, solver in (
+                (large, 1e-5, "auto"),
+                (100, 1e-7, "spg" if p == 1 else "group_lasso"),
+            ):
                 own = {"norm": p, "loss": loss, "tol": tol, "solver": solver}
                 here = MKLClassifier(kernels, **own).fit(X, y)
                 there = MKLClassifier(kernels, device=options.device, **own).fit(X, y)
@@ -268,26 +271,26 @@ def agree(device: Device, limits: Limits, options: argparse.Namespace) -> None:
                 f"  {loss:13s} p = {p:.3g}: weights differ by {found[0]:.1e} at gap 1e-5; with the kernel on the "
                 f"device by {found[1]:.1e} at gap 1e-7"
             )
-    base.LARGE = large
+    memory_plan.LARGE = large
     say(f"  at most {worst:.1e} (target 1e-4)")
 
 
 def where(device: Device, limits: Limits, options: argparse.Namespace) -> None:
     """Find out from what size on the combined kernel had better stay on the device: ``kernels.device.bank.LARGE``."""
     kernels = [Gaussian(w, columns=c) for c in (None, list(range(10))) for w in np.geomspace(0.5, 16.0, 10)]
-    large = base.LARGE
+    large = memory_plan.LARGE
     for n in (int(options.part * size) for size in (3000, 6000, 12_000, 20_000)):
         X, y = make_classification(n, 20, n_informative=10, n_redundant=0, flip_y=0.05, random_state=0)
         for loss, p in (("hinge", 1.0), ("hinge", 2.0), ("logistic", 2.0)):
             times = []
-            for base.LARGE in (10**9, 0):
+            for memory_plan.LARGE in (10**9, 0):
                 start = time.perf_counter()
                 MKLClassifier(kernels, norm=p, loss=loss, device=options.device).fit(X, y)
                 times.append(time.perf_counter() - start)
             say(
                 f"  n = {n:6,} {loss:8s} p = {p:g}: kernel as an array {times[0]:.1f} s, on the device {times[1]:.1f} s"
             )
-    base.LARGE = large
+    memory_plan.LARGE = large
 
 
 def main() -> None:

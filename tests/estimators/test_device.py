@@ -11,7 +11,7 @@ from sklearn.datasets import make_classification, make_regression
 from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, load
 from manykernels.compute import device_table
 from manykernels.compute.gpu import Device, has_device
-from manykernels.estimators import base, predictor
+from manykernels.estimators import memory_plan, predictor
 from manykernels.kernels import Gaussian, GaussianFamily, GaussianLadder, Linear, Polynomial
 from manykernels.norms import MixedNorm
 
@@ -28,7 +28,7 @@ def classes(n_classes=2, n=240):
 def stays(request, monkeypatch):
     """Whether the combined kernel stays on the device, as for many samples."""
     if request.param:
-        monkeypatch.setattr(base, "LARGE", 10)
+        monkeypatch.setattr(memory_plan, "LARGE", 10)
     return request.param
 
 
@@ -107,8 +107,9 @@ def test_a_device_without_double_precision_leaves_it_to_the_cpu(monkeypatch, set
 
 
 @pytest.mark.usefixtures("stays")
-def test_a_device_without_double_precision(monkeypatch):
-    assert_poor_device_does(monkeypatch, {"norm": 1})
+@pytest.mark.parametrize("settings", [{}, {"loss": "logistic", "tol": 1e-6}, {"center": True}], ids=str)
+def test_a_device_without_double_precision(monkeypatch, settings):
+    assert_poor_device_does(monkeypatch, {"norm": 1, **settings})
 
 
 def assert_poor_device_does(monkeypatch, settings):

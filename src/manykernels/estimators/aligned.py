@@ -29,6 +29,7 @@ from manykernels.estimators.kernel_estimator import (
     print_step,
     sums_by_group,
 )
+from manykernels.estimators.memory_plan import HEADROOM
 from manykernels.estimators.predictor import Predictor
 from manykernels.kernels import GaussianFamily
 from manykernels.kernels.bound import learned_kernel
@@ -39,7 +40,6 @@ _FOR_LISTS = ("qp", "independent", "uniform")
 SHRINKAGES = (0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 # Matrices of all samples that the search holds, beside the kernels.
 _MATRICES = 7
-_HEADROOM = 0.15
 # The exact solution of a long list closes the bound to this.
 _EXACT_TOL = 1e-7
 # Whole numbers that differ in more than this many values are hardly classes.
@@ -162,9 +162,9 @@ class AlignedEstimator(KernelEstimator):
     def _memory_for_kernels(self, n: int) -> int:
         """Return the bytes that are left for kernels beside the matrices of n samples, or say that there are none."""
         budget = budget_bytes(self.memory_budget)
-        left = int((1 - _HEADROOM) * budget) - _MATRICES * 8 * n * n
+        left = int((1 - HEADROOM) * budget) - _MATRICES * 8 * n * n
         if left <= 0:
-            need = human_bytes(_MATRICES * 8 * n * n / (1 - _HEADROOM))
+            need = human_bytes(_MATRICES * 8 * n * n / (1 - HEADROOM))
             raise MemoryError(f"memory_budget is {human_bytes(budget)}, but matrices of {n} samples need {need}.")
         return left
 

@@ -30,27 +30,28 @@ from manykernels.estimators.kernel_estimator import (
     print_step,
     sums_by_group,
 )
+from manykernels.estimators.memory_plan import DOUBLE_BELOW, HEADROOM, plan_memory, works_on_few
 from manykernels.estimators.predictor import Predictor
 from manykernels.kernels import Gaussian, KernelBank, ParametricKernel
 from manykernels.kernels.approximate import METHODS, check_rank
 from manykernels.kernels.bound import BoundBank
 from manykernels.kernels.composite import CompositeBank
-from manykernels.kernels.device.bank import LARGE, DeviceBank
+from manykernels.kernels.device.bank import DeviceBank
 from manykernels.kernels.family import Family
 from manykernels.kernels.feature_bank import FeatureBank
-from manykernels.kernels.ladder import GaussianLadder, LadderBank
+from manykernels.kernels.ladder import LadderBank
 from manykernels.kernels.on_demand import OnDemandBank
 from manykernels.kernels.parametric import ParametricBank
 from manykernels.kernels.texts import run_lengths
-from manykernels.losses import Loss, SmoothLoss
+from manykernels.losses import Loss
 from manykernels.norms import LpNorm, MixedNorm
-from manykernels.outer.automatic import automatic, may_take_newton, selects_few
+from manykernels.outer.automatic import automatic
 from manykernels.outer.baselines.hessian import hessian
 from manykernels.outer.baselines.level import level
 from manykernels.outer.baselines.pgd import pgd
 from manykernels.outer.baselines.silp import silp
 from manykernels.outer.baselines.simple import simple
-from manykernels.outer.baselines.smo import smo, working_bytes
+from manykernels.outer.baselines.smo import smo
 from manykernels.outer.family import FamilyProblem, FamilyResult
 from manykernels.outer.greedy import greedy
 from manykernels.outer.group_lasso import group_lasso
@@ -61,11 +62,8 @@ from manykernels.outer.spg import spg
 from manykernels.outer.stochastic_mirror import stochastic_mirror
 from manykernels.problem import Norm, Problem
 
-# Rounded kernel values may move the objective by this part of tol; a tighter tol starts in double precision.
+# Rounded kernel values may move the objective by this part of tol.
 _ROUNDING_SHARE = 0.1
-_DOUBLE_BELOW = 1e-5
-# Part of the memory budget that blocks in flight and the allocator take.
-_HEADROOM = 0.15
 _NORM_PARTS = ("regularizer", "dual_regularizer", "initial_weights", "scaled")
 # Kernels that the second-order method holds beside a bank that does not fit.
 _WORKING_SET = 60
@@ -85,15 +83,8 @@ SOLVERS: dict[str, Callable[..., Result]] = {
     "smo": smo,
 }
 FAMILY_SOLVERS = ("auto", "greedy", "ckl", "stochastic_mirror")
-_ROW_SOLVERS = ("auto", "group_lasso", "spg", "pgd", "mirror", "simple", "silp", "level")
 # Matrices of all samples that learning from a family of kernels holds, beside the kernels it selects.
 _FAMILY_MATRICES = 8
-# How many times more samples may have a combined kernel off the device for p near 1 (measured on an H200).
-_FEW_SMOOTH, _FEW_KINKED = 3, 7
-# Numbers a sample and task beside its features: targets, coefficients, predictions, what the solvers keep of them.
-_FEATURE_VECTORS = 20
-# The rest is for the matrix of a working set and for rows on their way into the cache.
-_LEAST_ROWS, _CACHE_SHARE = 256, 0.7
 _RANDOM_STARTS = ("spg", "pgd")  # where a random_state is given; else they start from equal weights
 
 
@@ -256,7 +247,7 @@ class BaseMKL(KernelEstimator):
         def learn(precision: str) -> tuple[Bank, list[Result]]:
             bank = workbench.banks.get(precision)
             if bank is None:
-                storage, budget = self._memory_plan(table, y.shape[0], y.shape[1], loss)
+                storage, budget = plan_memory(self, table, y.shape[0], y.shape[1], loss)
                 bank = workbench.banks[precision] = self._bind(
                     table, samples.of(X), samples.weight, storage, budget, precision
                 )
@@ -266,7 +257,7 @@ class BaseMKL(KernelEstimator):
             problems = [Problem(cast(Any, bank), loss, own, y[t], C[t], self.fit_intercept) for t in tasks]
             return bank, self._solve(problems, workbench.starts(problems))
 
-        exact = self.tol < _DOUBLE_BELOW or "double" in workbench.banks
+        exact = self.tol < DOUBLE_BELOW or "double" in workbench.banks
         bank, results = learn("double" if exact else "single")
         if bank.precision == "single" and self._want_digits(results):
             workbench.banks.clear()  # the memory budget holds one of them
@@ -284,10 +275,10 @@ class BaseMKL(KernelEstimator):
         if not self._shares_weights(y.shape[0]):
             raise ValueError("A family of kernels needs shared_weights=True.")
         n, budget = y.shape[1], budget_bytes(self.memory_budget)
-        if _FAMILY_MATRICES * 8 * n * n > (1 - _HEADROOM) * budget:
-            need = human_bytes(_FAMILY_MATRICES * 8 * n * n / (1 - _HEADROOM))
+        if _FAMILY_MATRICES * 8 * n * n > (1 - HEADROOM) * budget:
+            need = human_bytes(_FAMILY_MATRICES * 8 * n * n / (1 - HEADROOM))
             raise MemoryError(f"memory_budget is {human_bytes(budget)}, but matrices of {n} samples need {need}.")
-        left = int((1 - _HEADROOM) * budget - _FAMILY_MATRICES * 8 * n * n)
+        left = int((1 - HEADROOM) * budget - _FAMILY_MATRICES * 8 * n * n)
         bound = family.bind(
             X[samples.rows],
             source=table,
@@ -296,7 +287,7 @@ class BaseMKL(KernelEstimator):
             memory_budget=max(left, 1),
         )
         problem = FamilyProblem(bound, self._loss(), self._norm(), y, C, self.fit_intercept)
-        precision = "double" if self.tol < _DOUBLE_BELOW else "single"
+        precision = "double" if self.tol < DOUBLE_BELOW else "single"
         with listen(print_step) if self.verbose else nullcontext():
             found = self._solve_family(problem, precision)
             if precision == "single" and self._want_digits([found.result]):
@@ -343,7 +334,7 @@ class BaseMKL(KernelEstimator):
             from manykernels.distributed import bind  # noqa: PLC0415 - it needs an optional dependency
 
             return bind(self._bank(table), X, client, driver_bytes=budget, precision=precision, **shared)
-        reserve = _WORKING_SET if self._works_on_few() else 0
+        reserve = _WORKING_SET if works_on_few(self) else 0
         shared |= {"memory_budget": budget, "storage": storage, "precision": precision, "reserve": reserve}
         return self._bank(table).bind(X, device=self.device, **shared)
 
@@ -364,68 +355,6 @@ class BaseMKL(KernelEstimator):
 
     def _shares_weights(self, n_tasks: int) -> bool:
         return True
-
-    def _works_on_few(self) -> bool:
-        """Return whether the solver holds a few kernels to work on, beside those of the bank."""
-        return self.solver in ("newton", "reduced_newton") or (self.solver == "auto" and selects_few(self._norm()))
-
-    def _memory_plan(self, table: Any, n_tasks: int, n: int, loss: Loss) -> tuple[str, int]:
-        """Return how to hold the kernels, and the bytes for them beside the combined kernel and the inner solver.
-
-        Where the combined kernel does not fit, its rows are computed on demand, if loss and solver can do with that.
-        """
-        budget = budget_bytes(self.memory_budget)
-        usable = int((1 - _HEADROOM) * budget)
-        if self.approximation is not None:
-            return "features", max(1, usable - _FEATURE_VECTORS * 8 * n_tasks * n)
-        if self._stays_on_device(n, loss) and self._can_do_with_rows(table, loss):
-            return "rows", usable
-        # SMO copies at most half of the samples; a factorization holds copies of the matrix, newton one a task.
-        factorizes = isinstance(loss, SmoothLoss) or self._works_on_few() or self.solver == "hessian"
-        matrices = 3.0 if factorizes else 1.3
-        if self.solver == "newton" or (self.solver == "auto" and may_take_newton(self._norm(), n)):
-            matrices = 2.0 + n_tasks
-        if self.combination != "sum":
-            matrices += 1.0  # for the derivative
-        if self.solver == "simple":
-            matrices += 3.0  # both ends of a step, and the change
-        need = int(matrices * 8 * n * n)
-        if self.solver == "hessian":
-            m = len(self._bank(table))
-            need += 8 * m * (3 * m + n)
-        if self.solver == "smo":
-            need += working_bytes(n_tasks, len(self._bank(table)), n)
-        if need <= usable:
-            return "auto", max(1, usable - need)
-        if self._can_do_with_rows(table, loss):
-            products = 8 * n_tasks * len(self._bank(table)) * n
-            need = min(need, products + int(4 * _LEAST_ROWS * n / _CACHE_SHARE))
-            if need <= usable:
-                return "rows", int(_CACHE_SHARE * (usable - products))
-        raise MemoryError(
-            f"memory_budget is {human_bytes(budget)}, but the combined kernel of {n} samples and its solver "
-            f"need {human_bytes(need / (1 - _HEADROOM))}."
-        )
-
-    def _stays_on_device(self, n: int, loss: Loss) -> bool:
-        """Return whether the combined kernel of n samples had better not come back from the device.
-
-        For p near 1 the second-order methods, which need it, win until a factorization takes long.
-        """
-        if self.device == "cpu":
-            return False
-        factor = 1 if not selects_few(self._norm()) else _FEW_SMOOTH if isinstance(loss, SmoothLoss) else _FEW_KINKED
-        return n > factor * LARGE
-
-    def _can_do_with_rows(self, table: Any, loss: Loss) -> bool:
-        """Return whether the fit can do without the combined kernel as a matrix."""
-        if self.combination != "sum" or self.solver not in _ROW_SOLVERS:
-            return False
-        if self._client() is not None:
-            return False
-        if isinstance(loss, SmoothLoss) and self.device == "cpu":
-            return False  # a product with the kernel takes as long as the kernel itself
-        return not any(isinstance(kernel, GaussianLadder) for kernel in self._bank(table))
 
     def _solve(self, problems: list[Problem], starts: list[np.ndarray | None]) -> list[Result]:
         interrupted = threading.Event()

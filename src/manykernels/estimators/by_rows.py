@@ -10,14 +10,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 
 from manykernels.core.notices import shown
+from manykernels.estimators.memory_plan import DOUBLE_BELOW
 from manykernels.norms import MixedNorm
 
 if TYPE_CHECKING:
     from manykernels.estimators.base import BaseMKL
 
 SOLVERS = ("auto", "group_lasso", "spg")
-# Below this tolerance features are held in double precision.
-_DOUBLE_BELOW = 1e-5
 
 
 def is_collection(data: Any) -> bool:
@@ -86,7 +85,7 @@ def fit_rows(estimator: BaseMKL, X: Any, y: Any, sample_weight: Any, class_facto
         problem = distributed.row_problem(bank, estimator._loss(), estimator._norm(), estimator.fit_intercept, unit)
         return bank, estimator._solve([problem], [None])
 
-    bank, results = learn("double" if estimator.tol < _DOUBLE_BELOW else "single")
+    bank, results = learn("double" if estimator.tol < DOUBLE_BELOW else "single")
     if bank.precision == "single" and estimator._want_digits(results):
         bank, results = learn("double")
     estimator._set_attributes(bank, results, None, offset)

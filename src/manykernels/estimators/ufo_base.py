@@ -25,6 +25,7 @@ from manykernels.estimators.kernel_estimator import (
     print_step,
     sums_by_group,
 )
+from manykernels.estimators.memory_plan import HEADROOM
 from manykernels.estimators.predictor import Predictor
 from manykernels.kernels.bound import BoundBank, learned_kernel
 from manykernels.kernels.features import FeatureMaps, have_features
@@ -39,8 +40,6 @@ from manykernels.outer.ufo_stream import FeatureStream, SampleStream, Stream, fo
 from manykernels.outer.ufo_theta import FeatureTheta, SampleTheta, Start, Theta, make_rule, norm_of
 
 STEPS, FEATURES = ("auto", "exact", "gradient"), ("auto", "explicit", "kernel")
-# Part of the memory budget that blocks in flight and the allocator take.
-_HEADROOM = 0.15
 _LONG_TRACE = 1000
 _FROZEN = (
     "kernels",
@@ -176,7 +175,7 @@ class BaseUFO(KernelEstimator):
         if bench.source is None:
             bench.source = self._source(bank, loss.n_outputs)
         if isinstance(bench.source, FeatureMaps):
-            kept = int((1 - _HEADROOM) * budget_bytes(self.memory_budget)) // 16
+            kept = int((1 - HEADROOM) * budget_bytes(self.memory_budget)) // 16
             return FeatureTheta(bench.source, bank.X, loss, y, C, rule, self.average, bench.start, kept=kept)
         return SampleTheta(bench.source, loss, y, C, rule, self.average, bench.start)
 
@@ -212,11 +211,11 @@ class BaseUFO(KernelEstimator):
         """Return the bytes for kernel values, beside the scores."""
         budget = budget_bytes(self.memory_budget)
         scores = 8 * bank.n_samples * n_outputs * bank.n_kernels * (3 if self.average else 1)
-        left = int((1 - _HEADROOM) * budget) - scores
+        left = int((1 - HEADROOM) * budget) - scores
         if left <= 0:
             raise MemoryError(
                 f"memory_budget is {human_bytes(budget)}, but the scores of {bank.n_samples} samples with "
-                f"{bank.n_kernels} kernels need {human_bytes(scores / (1 - _HEADROOM))}."
+                f"{bank.n_kernels} kernels need {human_bytes(scores / (1 - HEADROOM))}."
             )
         return left
 

@@ -7,8 +7,8 @@ With the slopes l and curvatures w of the summands, s = sqrt(w), u = beta / s an
     B delta = (s z - l / s) - b s - B u,     B along = s,     u + delta - db along,    db chosen so that 1' beta = 0,
 
 and both systems are solved by the method of conjugate gradients, at the same time: each of its steps takes one product
-with two vectors. They are solved to a part of the residual, so that the first steps are cheap and the last ones, which
-start near the solution, are too.
+with two vectors. They are solved to a part of the residual that goes down with what the last step promised, so that
+the first steps are cheap and the last ones square the error.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from manykernels.inner.newton import NewtonSolution, _Smooth
 _SUFFICIENT_DECREASE = 1e-4
 _LEAST_CURVATURE = 1e-14
 _LEAST_STEP = 1e-10
-_RESIDUAL = 1e-3  # of the right-hand side is left by the conjugate gradients
+_RESIDUALS = 1e-8, 1e-3  # of the right-hand side, at least and at most, are left by the conjugate gradients
 _MOST_STEPS = 1000
 Product = Callable[[np.ndarray], np.ndarray]
 
@@ -91,12 +91,14 @@ class _Run:
         beta, b = start[0].copy(), float(start[1])
         decision = self.product(beta[None])[0]
         objective = self.objective(beta, decision, b)
+        residual = _RESIDUALS[1]
         for n_iter in range(1, max_iter + 1):
-            target, target_b = self._newton_point(beta, decision, b)
+            target, target_b = self._newton_point(beta, decision, b, residual)
             way, way_b = target - beta, target_b - b
             climb = self.product(way[None])[0]
             slopes = self.C * self.loss.derivative(self.y, decision + b)
             promise = -float(beta @ climb) - float(slopes @ (climb + way_b))
+            residual = float(np.clip(promise / max(abs(objective), 1e-300), *_RESIDUALS))
             step = 1.0
             while promise > 0.0 and step >= _LEAST_STEP:
                 there = beta + step * way, decision + step * climb, b + step * way_b
@@ -111,7 +113,9 @@ class _Run:
                 break
         return NewtonSolution(beta, self.product(beta[None])[0], b, n_iter, False)
 
-    def _newton_point(self, beta: np.ndarray, decision: np.ndarray, b: float) -> tuple[np.ndarray, float]:
+    def _newton_point(
+        self, beta: np.ndarray, decision: np.ndarray, b: float, residual: float
+    ) -> tuple[np.ndarray, float]:
         """Return about the minimizer (beta, b) of the quadratic model."""
         z = decision + b
         slopes, curvatures = self.C * self.loss.derivative(self.y, z), self.C * self.loss.curvature(self.y, z)
@@ -135,7 +139,7 @@ class _Run:
             return V + s * self.product(whole)[:, used]
 
         rights = np.stack([right, s]) if self.intercept else right[None]
-        found = conjugate_gradients(apply, rights, 1.0 + s * s * self.diagonal[used])
+        found = conjugate_gradients(apply, rights, 1.0 + s * s * self.diagonal[used], residual)
         u = u + found[0]
         if self.intercept:
             change = float(s @ u) / float(s @ found[1])
@@ -144,7 +148,9 @@ class _Run:
         return out, b
 
 
-def conjugate_gradients(apply: Product, right: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
+def conjugate_gradients(
+    apply: Product, right: np.ndarray, diagonal: np.ndarray, part: float = _RESIDUALS[1]
+) -> np.ndarray:
     """Return about the solutions of B x_t = right_t for a positive definite B, all from 0.
 
     Parameters
@@ -154,6 +160,8 @@ def conjugate_gradients(apply: Product, right: np.ndarray, diagonal: np.ndarray)
     right : ndarray of shape (n_vectors, n)
     diagonal : ndarray of shape (n,)
         Of B, or about that: what the residuals are divided by.
+    part : float
+        Of the right-hand sides may be left.
 
     Examples
     --------
@@ -163,7 +171,7 @@ def conjugate_gradients(apply: Product, right: np.ndarray, diagonal: np.ndarray)
     array([[3., 2.]])
     """
     x, residual = np.zeros_like(right), right.copy()
-    limit = _RESIDUAL * np.linalg.norm(right, axis=1)
+    limit = part * np.linalg.norm(right, axis=1)
     scaled = residual / diagonal
     direction, size = scaled.copy(), np.sum(residual * scaled, axis=1)
     for _ in range(min(_MOST_STEPS, 2 * right.shape[1] + 10)):

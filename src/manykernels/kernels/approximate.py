@@ -29,6 +29,7 @@ _LEAST_SAMPLE, _MOST_SAMPLE = 2000, 20_000
 _BATCH = 32  # landmarks chosen at a time, and no more than a quarter of those there are
 _EXHAUSTED = 1e-10  # of the diagonal: what is left is rounding
 _CHECK_ROWS = 500
+_FIRST_COLUMNS = 1024
 
 
 def check_rank(rank: Any) -> None:
@@ -130,13 +131,16 @@ def _landmarks(kernel: Kernel, V: Any, rank: float, random: np.random.Generator)
     total, left = float(diagonal.sum()), diagonal.copy()
     most = V.shape[0] if rank < 1 else min(int(rank), V.shape[0])
     allowed = rank if rank < 1 else 0.0
-    factor, pivots = np.empty((V.shape[0], most)), np.empty(0, np.int64)
+    factor, pivots = np.empty((V.shape[0], min(most, _FIRST_COLUMNS))), np.empty(0, np.int64)
     while pivots.size < most and left.sum() > max(allowed, _EXHAUSTED) * total:
         rows = _drawn(left, min(_BATCH, max(1, pivots.size // 4), most - pivots.size), random)
         done = slice(0, pivots.size)
         columns = np.asarray(kernel.compute(V, V[rows]), dtype=np.float64) - factor[:, done] @ factor[rows, done].T
         kept, root = independent_rows(columns[rows], _EXHAUSTED)
         new = slice(pivots.size, pivots.size + kept.size)
+        if new.stop > factor.shape[1]:  # how many it takes is not known before, and all would be a whole matrix
+            more = min(max(2 * factor.shape[1], new.stop), most) - factor.shape[1]
+            factor = np.hstack([factor, np.empty((V.shape[0], more))])
         factor[:, new] = solve_triangular(root, columns[:, kept].T, lower=True, check_finite=False).T
         left = np.maximum(left - np.sum(factor[:, new] ** 2, axis=1), 0.0)
         left[rows] = 0.0

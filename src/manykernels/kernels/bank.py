@@ -427,7 +427,8 @@ def _warn_of_duplicates(bound: Sequence[BoundKernel]) -> None:
             key: tuple = (K.shape, zlib.crc32(np.ascontiguousarray(K).view(np.uint8).ravel()))
         else:
             own = {n: v for n, v in entry.kernel.parameters().items() if n not in ("columns", "group", "label")}
-            key = (type(entry.kernel), repr(own), entry.positions.tobytes())
+            values = tuple(np.asarray(v).tobytes() if isinstance(v, np.ndarray) else repr(v) for v in own.values())
+            key = (type(entry.kernel), tuple(own), values, entry.positions.tobytes())
         if key in seen:
             warn(f"Kernels {seen[key]} and {k} are the same ({entry.name}): how they share weight is arbitrary.")
             return
