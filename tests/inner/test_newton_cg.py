@@ -29,6 +29,17 @@ def test_it_reaches_the_factorization(loss, kernel, C, intercept):
         assert abs(found.beta.sum()) <= 1e-9 * np.abs(found.beta).sum()
 
 
+@pytest.mark.parametrize("loss", [Logistic(), SquaredHinge()], ids=repr)
+def test_the_last_step_squares_the_error(loss):
+    # What an outer solver compares are differences of such values, far below the tolerance asked for.
+    X = points(100)
+    K, y, C = KERNELS["narrow"](X), noisy_labels(X), np.ones(100)
+    best = newton.solve(K, y, C, loss, tol=1e-15)
+    found = solve(K, y, C, loss, tol=1e-7)
+    values = [0.5 * s.beta @ s.decision + C @ loss.value(y, s.decision + s.intercept) for s in (best, found)]
+    assert values[1] == pytest.approx(values[0], rel=1e-12)
+
+
 def test_samples_of_weight_zero_take_no_part():
     X = points(100)
     K, y, C = KERNELS["narrow"](X), noisy_labels(X), np.ones(100)
