@@ -5,19 +5,18 @@ import time
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from rich.console import Console
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import StratifiedKFold, cross_val_score, train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from manykernels import MKLClassifier
-from manykernels.cli.bank import ALL, make_kernels
 from manykernels.cli.progress import counting_bar, learning_bar
 from manykernels.cli.show import report_console, say, show_model, side_console
-from manykernels.kernels import Gaussian
+from manykernels.kernels import Gaussian, standard_bank
 from manykernels.reports import scores_table
 
-SUMMARY = "learn from built-in data and explain the result"
 DESCRIPTION = """\
 Tell malignant from benign tumors (Wisconsin breast cancer, which comes with
 scikit-learn) with Gaussian and polynomial kernels on all features and on each
@@ -44,12 +43,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Learn, report, compare."""
     console, side = report_console(), side_console()
-    X_train, X_test, y_train, y_test, names = _data()
-    kernels, _ = make_kernels({name: [index] for index, name in enumerate(names)})
+    X_train, X_test, y_train, y_test = _data()
+    kernels = list(standard_bank(X_train).kernels)
     say(
         console,
         f"Wisconsin breast cancer: {len(y_train)} tumors to learn from, {len(y_test)} held out; "
-        f"{len(names)} features; {len(kernels)} kernels.",
+        f"{X_train.shape[1]} features; {len(kernels)} kernels.",
     )
     start = time.perf_counter()
     with learning_bar(side, "Learning"):
@@ -79,26 +78,26 @@ def _model(kernels: list[Any], norm: float = 1.0) -> MKLClassifier:
     return MKLClassifier(kernels=kernels, norm=norm, center=True)
 
 
-def _accuracy(model: MKLClassifier, X: np.ndarray, y: np.ndarray) -> float:
+def _accuracy(model: MKLClassifier, X: pd.DataFrame, y: np.ndarray) -> float:
     folds = StratifiedKFold(5, shuffle=True, random_state=SEED)
     return float(cross_val_score(model, X, y, cv=folds).mean())
 
 
-def _data() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, list[str]]:
-    data = load_breast_cancer()
-    labels = data.target_names[data.target]
+def _data() -> tuple[pd.DataFrame, pd.DataFrame, np.ndarray, np.ndarray]:
+    data = load_breast_cancer(as_frame=True)
+    labels = data.target_names[data.target.to_numpy()]
     X_train, X_test, y_train, y_test = train_test_split(
         data.data, labels, test_size=0.25, random_state=SEED, stratify=labels
     )
-    scaler = StandardScaler().fit(X_train)
-    return scaler.transform(X_train), scaler.transform(X_test), y_train, y_test, list(data.feature_names)
+    scaler = StandardScaler().set_output(transform="pandas").fit(X_train)
+    return scaler.transform(X_train), scaler.transform(X_test), y_train, y_test
 
 
-def _best_single(side: Console, kernels: list[Any], X: np.ndarray, y: np.ndarray) -> MKLClassifier:
+def _best_single(side: Console, kernels: list[Any], X: pd.DataFrame, y: np.ndarray) -> MKLClassifier:
     """Fit the kernel that cross-validates best on the training part; the held-out part has no say."""
     # A width of 1 stands for its neighbors on a single feature, which keeps the search to a few seconds.
     candidates = [
-        kernel for kernel in kernels if kernel.group == ALL or (isinstance(kernel, Gaussian) and kernel.width == 1.0)
+        kernel for kernel in kernels if kernel.columns is None or (isinstance(kernel, Gaussian) and kernel.width == 1.0)
     ]
     scores = []
     with counting_bar(side, "Single kernels", len(candidates)) as advance:

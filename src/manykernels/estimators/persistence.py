@@ -33,7 +33,17 @@ from manykernels.estimators.predictor import Predictor
 from manykernels.estimators.regressor import MKLRegressor
 from manykernels.estimators.two_stage import TwoStageMKLClassifier, TwoStageMKLRegressor
 from manykernels.estimators.ufo import UFOMKLClassifier, UFOMKLRegressor
-from manykernels.kernels import Dirichlet, Gaussian, Kernel, Linear, Nystroem, Polynomial, Precomputed, RandomFourier
+from manykernels.kernels import (
+    Dirichlet,
+    Gaussian,
+    Kernel,
+    Linear,
+    Nystroem,
+    Overlap,
+    Polynomial,
+    Precomputed,
+    RandomFourier,
+)
 from manykernels.kernels.groups import BoundKernel
 from manykernels.kernels.learned import LearnedKernel
 from manykernels.kernels.parametric import ParametricKernel
@@ -58,6 +68,7 @@ _ESTIMATORS: dict[str, type[KernelEstimator]] = {
 }
 _KERNELS: tuple[type[Kernel], ...] = (
     Linear,
+    Overlap,
     Polynomial,
     Gaussian,
     Dirichlet,
