@@ -13,6 +13,7 @@ COMMANDS = {
     "demo": "learn from built-in data and explain the result",
     "fit": "learn from a table and write a model",
     "predict": "apply a model to a table",
+    "report": "report on a model in one HTML file",
     "bench": "list or run the benchmarks of a checkout",
 }
 OK, BAD_INPUT, INTERRUPTED = 0, 2, 130
@@ -26,7 +27,8 @@ EPILOG = """\
 examples:
   manykernels demo
   manykernels fit people.csv --target churn
-  manykernels predict people.mkl new_people.csv --output predictions.csv"""
+  manykernels predict people.mkl new_people.csv --output predictions.csv
+  manykernels report people.mkl people.csv --out people.html"""
 
 
 class Parser(argparse.ArgumentParser):

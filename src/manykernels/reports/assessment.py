@@ -55,8 +55,9 @@ class Outcome:
         Accuracy, or R2.
     difference : Interval
         How much better the model is.
-    extra : float
-        Area under the ROC curve (several classes: the mean over the classes), or the root mean squared error.
+    beside : dict from the name of each further score to its value
+        Of classes the balanced accuracy and the area under the ROC curve (of several the mean over the classes), of
+        numbers the root of the mean squared error and the mean absolute error.
     seconds : float
         Of its fits and predictions.
     """
@@ -67,7 +68,7 @@ class Outcome:
     decisions: np.ndarray | None
     score: Interval
     difference: Interval
-    extra: float
+    beside: dict[str, float]
     seconds: float
 
 
@@ -190,14 +191,6 @@ def decision_values(fitted: Any, X: Any) -> np.ndarray | None:
     return None
 
 
-def mean_area(truth: np.ndarray, classes: np.ndarray, decisions: np.ndarray | None) -> float:
-    """Return the area under the ROC curve, the mean over the classes where they are several; NaN without decisions."""
-    if decisions is None:
-        return float("nan")
-    positives = classes[1:] if decisions.shape[1] == 1 else classes
-    return float(np.mean([area_under_roc(truth == c, decisions[:, t]) for t, c in enumerate(positives)]))
-
-
 class _Raw:
     """Predictions as they come, fold by fold."""
 
@@ -267,16 +260,32 @@ def _outcomes(
     found = [raw[one.name] for one in racing]
     if classes is None:
         scores, differences = explained(y, [one.predicted for one in found], seed)
-        extras = [float(np.sqrt(np.mean((one.predicted - y) ** 2))) for one in found]
+        besides = [_errors(one.predicted - y) for one in found]
     else:
         right = [one.predicted == y for one in found]
         scores = [wilson(int(own.sum()), own.size) for own in right]
         differences = [paired_difference(right[0], own) for own in right]
-        extras = [mean_area(y, classes, one.decisions) for one in found]
+        besides = [_class_scores(y, classes, one) for one in found]
     return tuple(
-        Outcome(one.name, _with_picks(one), r.predicted, r.decisions, s, d, e, r.seconds)
-        for one, r, s, d, e in zip(racing, found, scores, differences, extras, strict=True)
+        Outcome(one.name, _with_picks(one), r.predicted, r.decisions, s, d, b, r.seconds)
+        for one, r, s, d, b in zip(racing, found, scores, differences, besides, strict=True)
     )
+
+
+def _errors(missed: np.ndarray) -> dict[str, float]:
+    return {
+        "root mean squared error": float(np.sqrt(np.mean(missed**2))),
+        "mean absolute error": float(np.mean(np.abs(missed))),
+    }
+
+
+def _class_scores(truth: np.ndarray, classes: np.ndarray, found: _Raw) -> dict[str, float]:
+    recalls = [np.mean(found.predicted[truth == c] == c) for c in classes]
+    area = float("nan")
+    if found.decisions is not None:
+        positives = classes[1:] if found.decisions.shape[1] == 1 else classes
+        area = float(np.mean([area_under_roc(truth == c, found.decisions[:, t]) for t, c in enumerate(positives)]))
+    return {"balanced accuracy": float(np.mean(recalls)), "area under ROC": area}
 
 
 def _with_picks(one: Contestant) -> str:

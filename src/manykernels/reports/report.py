@@ -159,7 +159,7 @@ def make_report(
         title=title or f"{type(last).__name__} on {n_given:,} samples",
         date=f"{now:%B} {now.day}, {now:%Y, %H:%M %Z}",
         data=_data_facts(X, y, n_given, assessment),
-        settings={name: _setting(value) for name, value in last.get_params(deep=False).items()},
+        settings={name: _setting(value) for name, value in last_step(template).get_params(deep=False).items()},
         versions={"python": platform.python_version()} | {name: version(name) for name in _PACKAGES},
         times=_times(assessment, time.perf_counter() - start),
         reproduce=reproduce or _call(model, folds, max_samples, random_state, n_given),

@@ -18,7 +18,7 @@ from manykernels.reports.intervals import Interval, area_under_roc
 _HONEST = (
     "Every score is of models that have not seen the row: in each fold all models are fitted, tuned and chosen on the "
     "other folds. Intervals are at 95%; they account for the choice of the rows to predict, taken to be independent, "
-    "but not for that of the training rows."
+    "but not for that of the training rows. Settings that were chosen before, such as C, are taken as they are."
 )
 
 
@@ -63,7 +63,7 @@ def _comparison(assessment: Assessment) -> str:
                 Cell(f"{escape(outcome.name)}<small>{escape(outcome.note)}</small>", is_markup=True),
                 Cell(drawn, is_markup=True),
                 Cell(figures, score.value, is_markup=True),
-                Cell(words.figure(outcome.extra), outcome.extra),
+                *(Cell(words.figure(value, 3), value) for value in outcome.beside.values()),
             ]
         )
     ends = "".join(f"<span>{words.score_words(end, classes)}</span>" for end in (first, last))
@@ -71,7 +71,7 @@ def _comparison(assessment: Assessment) -> str:
         "model",
         Cell(f'<div class="ends">{ends}</div>', is_markup=True),
         "accuracy #" if classes else "R² #",
-        "area under ROC #" if classes else "root mean squared error #",
+        *(f"{name} #" for name in assessment.model.beside),
     ]
     return table("Scores on unseen rows, with their 95% intervals", heads, rows, kind="bars scores")
 
@@ -159,10 +159,10 @@ def _legend(classes: np.ndarray, areas: list[float]) -> str:
 def _number_errors(assessment: Assessment) -> str:
     truth, predicted = assessment.truth, assessment.model.predicted
     missed = truth - predicted
-    typical, mean = float(np.median(np.abs(missed))), float(np.mean(missed))
+    typical, mean, rms = float(np.median(np.abs(missed))), float(np.mean(missed)), float(np.sqrt(np.mean(missed**2)))
     text = (
         f"Half of the predictions are off by less than {words.figure(typical)}; the root mean squared error is "
-        f"{words.figure(assessment.model.extra)}, the mean error {words.figure(mean, 2)}."
+        f"{words.figure(rms)}, the mean error {words.figure(mean, 2)}."
     )
     against = scatter(
         truth,

@@ -30,11 +30,12 @@ class Cell:
     def html(self, tag: str = "td") -> str:
         """Return the cell as markup; the tag is "td", or "th" for the name of the row."""
         words = self.text if self.is_markup else escape(self.text)
-        if tag == "th":  # long names break where their parameters begin
-            return f'<th scope="row">{re.sub(r"(?<=\w)[(]", "(<wbr>", words)}</th>'
+        if tag == "th":
+            words = re.sub(r"(?<=\w)[(]", "(<wbr>", words)  # long names break where their parameters begin
+            return f'<th scope="row">{words}</th>'
         if self.value is None:
             return f"<td>{words}</td>"
-        return f'<{tag} class="number" data-value="{self.value:.6g}">{words}</{tag}>'
+        return f'<td class="number" data-value="{self.value:.6g}">{words}</td>'
 
 
 def table(
