@@ -144,6 +144,8 @@ def make_report(
     """
     start = time.perf_counter()
     y = _checked(model, X, y)
+    if (X_test is None) != (y_test is None):
+        raise ValueError("X_test and y_test must be given together.")
     n_given = y.size
     X, y = _drawn(model, X, y, max_samples, folds, random_state)
     template = _template(model, kernels)
@@ -264,8 +266,6 @@ def _call(model: Any, folds: int, max_samples: int, seed: int, n_given: int) -> 
 
 
 def _test_score(model: Any, X: Any, y: Any, seed: int) -> Interval:
-    if y is None:
-        raise ValueError("X_test needs y_test, too.")
     y = column_or_1d(y)
     predicted = model.predict(X)
     if is_classifier(model):

@@ -16,6 +16,8 @@
     return `${Number(digits)}e${power[0]}${power.slice(1).padStart(2, "0")}`;
   };
 
+  const collator = new Intl.Collator("en");
+
   // -- heads that sort ------------------------------------------------------------------------------------------
   // `sort(column, ascending)` puts the rows in order; numbers start with the largest, text with A.
   const makeSortable = (table, sort) => {
@@ -35,7 +37,21 @@
     });
     return heads;
   };
-  const compare = (a, b) => (typeof a === "string" ? a.localeCompare(b, "en", { numeric: true }) : a - b);
+  // Numbers inside a text count as numbers: width=0.125 comes before width=0.5, and both before width=16.
+  const known = new Map();
+  const partsOf = (text) => {
+    if (!known.has(text)) known.set(text, text.split(/(\d+(?:\.\d+)?(?:e[+-]?\d+)?)/));
+    return known.get(text);
+  };
+  const compare = (a, b) => {
+    if (typeof a === "number") return a - b;
+    const [left, right] = [partsOf(a), partsOf(b)];
+    for (let i = 0; i < Math.min(left.length, right.length); i += 1) {
+      const order = i % 2 ? Number(left[i]) - Number(right[i]) : collator.compare(left[i], right[i]);
+      if (order) return order;
+    }
+    return left.length - right.length;
+  };
 
   const sortRows = (table) => {
     const body = table.tBodies[0];

@@ -86,11 +86,10 @@ def difference_words(interval: Interval, classes: bool) -> tuple[str, str]:
 
     Examples
     --------
-        >>> from manykernels.reports.html.words import difference_words
-        >>> from manykernels.reports.baselines import CONSTANT
-    from manykernels.reports.intervals import Interval
-        >>> difference_words(Interval(0.02, -0.01, 0.05), True)
-        ('+2.0 points', '−1.0 to +5.0')
+    >>> from manykernels.reports.html.words import difference_words
+    >>> from manykernels.reports.intervals import Interval
+    >>> difference_words(Interval(0.02, -0.01, 0.05), True)
+    ('+2.0 points', '−1.0 to +5.0')
     """
     factor, digits = (100, 1) if classes else (1, 3)
     value, low, high = (_signed(factor * x, digits, plus=True) for x in (interval.value, interval.low, interval.high))
