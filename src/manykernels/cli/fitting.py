@@ -15,6 +15,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV
 from manykernels.cli.balance import Balance, weigh_classes
 from manykernels.cli.bank import make_kernels
+from manykernels.cli.columns import listed
 from manykernels.cli.document import certificate_of, columns_of, plain, versions, weights_of
 from manykernels.cli.encoder import TableEncoder
 from manykernels.cli.fit import LOSSES
@@ -26,6 +27,11 @@ from manykernels.cli.tables import read_table, table_stem
 from manykernels.cli.target import hold_out, take_target
 from manykernels.cli.views import Views, read_views
 from manykernels.reports import scores_table
+
+# Settings of the model file that are facts about the data.
+_OF_DATA = ("rows", "views", "classes")
+# Columns of a view that are named; the others are counted.
+_NAMED = 6
 
 
 @dataclass(frozen=True)
@@ -164,6 +170,8 @@ def _show_data(console: Console, data: Data) -> None:
     rows = f"{len(data.y_train)} rows to learn from, {len(data.y_test)} held out"
     columns = f"{len(data.encoder.columns)} columns as {data.X_train.shape[1]} features"
     views = f"; {len(data.views)} views" if data.views else ""
+    for view, names in data.views.items():
+        say(console, f"view {view}: {listed(names, _NAMED)}")
     say(console, f"{rows}; {columns}{views}; {len(data.kernels)} kernels.")
 
 
@@ -200,7 +208,7 @@ def _document(arguments: argparse.Namespace, data: Data, estimator: Any, predict
         "table": str(arguments.table),
         "model": str(_output(arguments)),
         "settings": {
-            **_settings(arguments, data),
+            **{name: value for name, value in _settings(arguments, data).items() if name not in _OF_DATA},
             "loss": estimator.loss,
             "C": estimator.C_ if arguments.cv else estimator.C,
             "norm": estimator.norm_ if arguments.cv else estimator.norm,
@@ -208,11 +216,13 @@ def _document(arguments: argparse.Namespace, data: Data, estimator: Any, predict
         },
         "data": {
             "rows": {"train": len(data.y_train), "test": len(truth)},
+            "classes": data.balance.counts if data.balance is not None else None,
             "columns": len(data.encoder.columns),
             "features": data.X_train.shape[1],
             "kernels": len(data.kernels),
         },
         "columns": columns_of(data.encoder, data.views),
+        "views": data.views,
         "weights": weights_of(estimator),
         "certificate": certificate_of(estimator),
         "cross_validation": cv,
