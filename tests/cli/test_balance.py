@@ -12,8 +12,15 @@ def classes(*sizes):
 
 @pytest.mark.parametrize(
     ("sizes", "uneven", "weighted"),
-    [((50, 50), False, False), ((80, 20), False, False), ((81, 19), True, False), ((86, 14), True, True)]
-    + [((40, 40, 20), False, False), ((45, 45, 10), True, False), ((46, 46, 8), True, True)],
+    [
+        ((50, 50), False, False),
+        ((80, 20), False, False),
+        ((81, 19), True, False),
+        ((86, 14), True, True),
+        ((40, 40, 20), False, False),
+        ((44, 44, 12), True, False),
+        ((46, 46, 8), True, True),
+    ],
 )
 def test_auto(sizes, uneven, weighted):
     balance = weigh_classes(classes(*sizes), "auto")
