@@ -239,7 +239,7 @@ class TestOpened:
         predicted = pd.read_csv(io.StringIO(run("predict", "old.mkl", "ages.csv").out))
         np.testing.assert_array_equal(predicted["prediction"], model.predict(X))
         settings = open_model("old.mkl")[2]
-        assert (settings["target"], settings["views"], settings["rows"]) == ("class", {}, None)
+        assert (settings["target"], settings["views"], settings["seed"]) == ("class", {}, None)
 
 
 @pytest.mark.usefixtures("folder")
