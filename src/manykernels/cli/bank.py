@@ -110,14 +110,15 @@ def _joint(blocks: Sequence[Block], group: str, label: str) -> list[Any]:
     neighbors.
     """
     if len(blocks) == 1 and blocks[0].kind != "date":
-        return _full(blocks[0].outputs, group, label)
+        return standard_kernels(blocks[0].outputs, group, label)
     outputs, size = _outputs(blocks), sum(len(block.parts) for block in blocks)
     least = min(size / 4, math.sqrt(size))
     widths = [2.0 ** (math.ceil(math.log2(least)) + step) for step in range(N_JOINT)]
     return _gaussians(widths, outputs, group, label) + _polynomials(outputs, group, label)
 
 
-def _full(columns: Sequence[int], group: str, label: str) -> list[Any]:
+def standard_kernels(columns: Sequence[int] | None, group: str, label: str) -> list[Any]:
+    """Gaussian kernels of ten widths and polynomials of degree 1 to 3."""
     return _gaussians(STANDARD_WIDTHS, columns, group, label) + _polynomials(columns, group, label)
 
 
@@ -129,11 +130,11 @@ def _linear(columns: Sequence[int], group: str, label: str) -> list[Any]:
     return [Linear(columns, group, label)]
 
 
-def _gaussians(widths: Sequence[float], columns: Sequence[int], group: str, label: str) -> list[Any]:
+def _gaussians(widths: Sequence[float], columns: Sequence[int] | None, group: str, label: str) -> list[Any]:
     return [Gaussian(width, columns, group, label) for width in widths]
 
 
-def _polynomials(columns: Sequence[int], group: str, label: str) -> list[Any]:
+def _polynomials(columns: Sequence[int] | None, group: str, label: str) -> list[Any]:
     return [Polynomial(degree, columns=columns, group=group, label=label) for degree in STANDARD_DEGREES]
 
 
@@ -148,7 +149,7 @@ def _outputs(blocks: Sequence[Block]) -> list[int]:
 _SIZE = len(STANDARD_WIDTHS) + len(STANDARD_DEGREES)
 # How to make the kernels of a number, how many they are, how many in all are not too many, and words for them.
 _CHOICES = (
-    (_full, _SIZE, MAX_KERNELS, ""),
+    (standard_kernels, _SIZE, MAX_KERNELS, ""),
     (_few, 1 + len(FEW_WIDTHS), MAX_KERNELS, f"a linear kernel and {len(FEW_WIDTHS)} Gaussian ones"),
     (_linear, 1, MAX_LINEAR, "one linear kernel"),
 )

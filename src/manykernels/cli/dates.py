@@ -78,7 +78,8 @@ class DateColumn(Column):
 
 
 def _steps(cycle: str, seconds: np.ndarray) -> np.ndarray:
-    """Return the month (0 to 11), the day of the week (0 to 6) or the hour (0 to 23)."""
-    moments = pd.DatetimeIndex(pd.to_datetime(seconds, unit="s", utc=True))
-    steps = {"month": lambda: moments.month - 1, "weekday": lambda: moments.dayofweek, "hour": lambda: moments.hour}
-    return np.asarray(steps[cycle]())
+    """Return the month (0 to 11), the day of the week (0 to 6, from Thursday) or the hour (0 to 23)."""
+    if cycle == "month":
+        months = np.floor(seconds).astype("datetime64[s]").astype("datetime64[M]")
+        return months.astype(np.int64) % 12
+    return seconds // 86_400 % 7 if cycle == "weekday" else seconds // 3600 % 24

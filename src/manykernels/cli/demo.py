@@ -5,16 +5,16 @@ import time
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from rich.console import Console
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import StratifiedKFold, cross_val_score, train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from manykernels import MKLClassifier
+from manykernels.cli.bank import ALL, standard_kernels
 from manykernels.cli.progress import counting_bar, learning_bar
 from manykernels.cli.show import report_console, say, show_model, side_console
-from manykernels.kernels import Gaussian, standard_bank
+from manykernels.kernels import Gaussian
 from manykernels.reports import scores_table
 
 DESCRIPTION = """\
@@ -43,12 +43,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Learn, report, compare."""
     console, side = report_console(), side_console()
-    X_train, X_test, y_train, y_test = _data()
-    kernels = list(standard_bank(X_train).kernels)
+    X_train, X_test, y_train, y_test, names = _data()
+    views = [(None, ALL), *(([index], name) for index, name in enumerate(names))]
+    kernels = [kernel for columns, name in views for kernel in standard_kernels(columns, name, name)]
     say(
         console,
         f"Wisconsin breast cancer: {len(y_train)} tumors to learn from, {len(y_test)} held out; "
-        f"{X_train.shape[1]} features; {len(kernels)} kernels.",
+        f"{len(names)} features; {len(kernels)} kernels.",
     )
     start = time.perf_counter()
     with learning_bar(side, "Learning"):
@@ -78,26 +79,26 @@ def _model(kernels: list[Any], norm: float = 1.0) -> MKLClassifier:
     return MKLClassifier(kernels=kernels, norm=norm, center=True)
 
 
-def _accuracy(model: MKLClassifier, X: pd.DataFrame, y: np.ndarray) -> float:
+def _accuracy(model: MKLClassifier, X: np.ndarray, y: np.ndarray) -> float:
     folds = StratifiedKFold(5, shuffle=True, random_state=SEED)
     return float(cross_val_score(model, X, y, cv=folds).mean())
 
 
-def _data() -> tuple[pd.DataFrame, pd.DataFrame, np.ndarray, np.ndarray]:
-    data = load_breast_cancer(as_frame=True)
-    labels = data.target_names[data.target.to_numpy()]
+def _data() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, list[str]]:
+    data = load_breast_cancer()
+    labels = data.target_names[data.target]
     X_train, X_test, y_train, y_test = train_test_split(
         data.data, labels, test_size=0.25, random_state=SEED, stratify=labels
     )
-    scaler = StandardScaler().set_output(transform="pandas").fit(X_train)
-    return scaler.transform(X_train), scaler.transform(X_test), y_train, y_test
+    scaler = StandardScaler().fit(X_train)
+    return scaler.transform(X_train), scaler.transform(X_test), y_train, y_test, list(data.feature_names)
 
 
-def _best_single(side: Console, kernels: list[Any], X: pd.DataFrame, y: np.ndarray) -> MKLClassifier:
+def _best_single(side: Console, kernels: list[Any], X: np.ndarray, y: np.ndarray) -> MKLClassifier:
     """Fit the kernel that cross-validates best on the training part; the held-out part has no say."""
     # A width of 1 stands for its neighbors on a single feature, which keeps the search to a few seconds.
     candidates = [
-        kernel for kernel in kernels if kernel.columns is None or (isinstance(kernel, Gaussian) and kernel.width == 1.0)
+        kernel for kernel in kernels if kernel.group == ALL or (isinstance(kernel, Gaussian) and kernel.width == 1.0)
     ]
     scores = []
     with counting_bar(side, "Single kernels", len(candidates)) as advance:

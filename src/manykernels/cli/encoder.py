@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from manykernels.cli.columns import Column, FlagColumn, LevelsColumn
+from manykernels.cli.columns import Column, FlagColumn, LevelsColumn, listed
 from manykernels.cli.kinds import IGNORE, KINDS, kind_of
 
 # pandas calls the columns so that have no name, such as an index that was written with the table.
@@ -130,8 +130,9 @@ class TableEncoder:
             else:
                 columns[str(name)] = learned
         if not columns:
-            reason = "each one is constant, an identifier, empty or without a name" if left_out else "it has none"
-            raise ValueError(f"TABLE must have a column to learn from beside the target; {reason}.")
+            reasons = [f"{name!r} {reason.rstrip(',')}" for name, reason in left_out.items()]
+            found = f"{listed(reasons)} (--views can say what a column is)" if reasons else "it has none"
+            raise ValueError(f"TABLE must have a column to learn from beside the target; {found}.")
         self.columns, self.left_out, self._old_notes = columns, left_out, []
         return self
 

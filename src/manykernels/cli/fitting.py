@@ -15,17 +15,23 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV
 from manykernels.cli.balance import Balance, weigh_classes
 from manykernels.cli.bank import make_kernels
+from manykernels.cli.columns import listed
 from manykernels.cli.document import certificate_of, columns_of, plain, versions, weights_of
 from manykernels.cli.encoder import TableEncoder
 from manykernels.cli.fit import LOSSES
 from manykernels.cli.opened import EXTRA
 from manykernels.cli.progress import learning_bar, path_bar
 from manykernels.cli.scores import accuracy_row, balanced_accuracy, constant_name, constant_prediction, figures, r2_row
-from manykernels.cli.show import report_console, say, show_columns, show_model, show_notes, side_console
+from manykernels.cli.show import counted, report_console, say, show_columns, show_model, show_notes, side_console
 from manykernels.cli.tables import read_table, table_stem
 from manykernels.cli.target import hold_out, take_target
 from manykernels.cli.views import Views, read_views
 from manykernels.reports import scores_table
+
+# Settings of the model file that are facts about the data.
+_OF_DATA = ("rows", "views", "classes")
+# Columns of a view that are named; the others are counted.
+_NAMED = 6
 
 
 @dataclass(frozen=True)
@@ -69,7 +75,7 @@ def fit_table(arguments: argparse.Namespace) -> None:
     say(console, f"The model{' that was scored' if len(predicted) else ''} is in {output}. To use it:")
     say(console, f"  manykernels predict {output} TABLE")
     if arguments.json:
-        result = _document(arguments, data, estimator, predicted)
+        result = {"table": arguments.table, "model": str(output), **_document(arguments, data, estimator, predicted)}
         result["notes"] = [*data.notes, *warned]
         result["seconds"] = {"fit": seconds, "all": time.perf_counter() - start}
         print(json.dumps(plain(result), indent=2, allow_nan=False))
@@ -161,10 +167,12 @@ def _settings(arguments: argparse.Namespace, data: Data) -> dict[str, Any]:
 
 def _show_data(console: Console, data: Data) -> None:
     show_columns(console, data.encoder)
-    rows = f"{len(data.y_train)} rows to learn from, {len(data.y_test)} held out"
-    columns = f"{len(data.encoder.columns)} columns as {data.X_train.shape[1]} features"
-    views = f"; {len(data.views)} views" if data.views else ""
-    say(console, f"{rows}; {columns}{views}; {len(data.kernels)} kernels.")
+    rows = f"{counted(len(data.y_train), 'row')} to learn from, {len(data.y_test)} held out"
+    columns = f"{counted(len(data.encoder.columns), 'column')} as {counted(data.X_train.shape[1], 'feature')}"
+    views = f"; {counted(len(data.views), 'view')}" if data.views else ""
+    for view, names in data.views.items():
+        say(console, f"view {view}: {listed(names, _NAMED)}")
+    say(console, f"{rows}; {columns}{views}; {counted(len(data.kernels), 'kernel')}.")
 
 
 def _choice(estimator: Any, data: Data) -> str:
@@ -197,10 +205,8 @@ def _document(arguments: argparse.Namespace, data: Data, estimator: Any, predict
         constant = constant_prediction(data.y_train, len(truth))
         scores = {"learned": figures(predicted, truth), "constant": figures(constant, truth)}
     return {
-        "table": str(arguments.table),
-        "model": str(_output(arguments)),
         "settings": {
-            **_settings(arguments, data),
+            **{name: value for name, value in _settings(arguments, data).items() if name not in _OF_DATA},
             "loss": estimator.loss,
             "C": estimator.C_ if arguments.cv else estimator.C,
             "norm": estimator.norm_ if arguments.cv else estimator.norm,
@@ -208,11 +214,13 @@ def _document(arguments: argparse.Namespace, data: Data, estimator: Any, predict
         },
         "data": {
             "rows": {"train": len(data.y_train), "test": len(truth)},
+            "classes": data.balance.counts if data.balance is not None else None,
             "columns": len(data.encoder.columns),
             "features": data.X_train.shape[1],
             "kernels": len(data.kernels),
         },
         "columns": columns_of(data.encoder, data.views),
+        "views": data.views,
         "weights": weights_of(estimator),
         "certificate": certificate_of(estimator),
         "cross_validation": cv,

@@ -15,8 +15,8 @@ from manykernels.cli.tables import is_libsvm, read_table
 EXTRA = "command"
 # What older files do not say.
 DEFAULTS: dict[str, Any] = {
-    "test_size": 0.25,
-    "seed": 0,
+    "test_size": None,
+    "seed": None,
     "rows": None,
     "views": {},
     "balance": "no",
@@ -41,8 +41,9 @@ def open_model(path: str | Path) -> tuple[Any, TableEncoder, dict[str, Any]]:
         Turns a table into what the estimator takes.
     settings : dict
         ``target``, ``regression``, ``test_size``, ``seed`` (with `hold_out` they give the held-out rows again),
-        ``rows`` (of the whole training table, None in older files), ``views`` (from each view to its columns),
-        ``balance`` (what was asked for), ``weighted`` (whether errors are) and ``classes`` (rows of each in training).
+        ``rows`` (of the whole table, held-out ones included), ``views`` (from each view to its columns), ``balance``
+        (what was asked for), ``weighted`` (whether errors are) and ``classes`` (rows of each in training). Older files
+        do not say how rows were held out: there ``test_size``, ``seed`` and ``rows`` are None.
     """
     path = Path(path)
     if not path.is_file():

@@ -15,6 +15,7 @@ from manykernels.reports import certificate_table, kernels_table
 
 # Names of columns in the overview; the others are counted.
 _NAMED = 6
+_ADVICE = "If a column is something else, a file for --views can say so."
 
 
 def report_console(quiet: bool = False) -> Console:
@@ -25,6 +26,28 @@ def report_console(quiet: bool = False) -> Console:
 def side_console() -> Console:
     """Return the console of standard error."""
     return Console(stderr=True, highlight=False)
+
+
+def counted(count: int, word: str) -> str:
+    """Return a number with its noun, in the plural where needed.
+
+    Parameters
+    ----------
+    count : int
+        How many.
+    word : str
+        Of what, in the singular.
+
+    Returns
+    -------
+    words : str
+
+    Examples
+    --------
+    >>> counted(1, "row"), counted(2, "row")
+    ('1 row', '2 rows')
+    """
+    return f"{count} {word}{'' if count == 1 else 's'}"
 
 
 def say(console: Console, text: str) -> None:
@@ -40,7 +63,8 @@ def show_notes(console: Console, notes: Iterable[str]) -> None:
 
 def show_columns(console: Console, encoder: TableEncoder) -> None:
     """Print how many columns of each kind there are, what was done to them, and what was left out and why."""
-    table = Table(title="Columns", min_width=50, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold")
+    style: dict[str, Any] = {"min_width": 50, "box": box.SIMPLE_HEAD, "title_style": "bold"}
+    table = Table(title="Columns", title_justify="left", caption=_ADVICE, caption_justify="left", **style)
     table.add_column("kind", no_wrap=True)
     table.add_column("", justify="right", no_wrap=True)
     table.add_column("names", overflow="fold", ratio=2)

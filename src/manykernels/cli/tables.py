@@ -5,7 +5,6 @@ import gzip
 import os
 import warnings
 import zlib
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import TextIO
@@ -16,7 +15,6 @@ import pyarrow
 from sklearn.datasets import load_svmlight_file
 
 from manykernels.cli.arff import parse_arff
-from manykernels.cli.columns import listed
 
 # A LIBSVM file is sparse, its table is not: beyond this many cells (2 GB) it would not fit a laptop.
 MAX_CELLS = 250_000_000
@@ -201,18 +199,16 @@ def _read_separated(path: Path, separator: str) -> pd.DataFrame:
             raise ValueError("its rows have more values than its first line has names") from warning
     if len(table) and table.iloc[:, -1].isna().any():
         _refuse_short_rows(path, separator, len(names))
-    return _with_points(table) if separator == ";" else table
+    table = _with_points(table) if separator == ";" else table
+    table.columns = pd.Index([name or own for name, own in zip(names, table.columns, strict=True)])
+    return table
 
 
 def _names(path: Path, separator: str) -> list[str]:
     """Return the names of the columns as they are written; pandas would rename the second of two that are alike."""
     with _open_text(path) as lines:
         rows = (row for row in csv.reader(lines, delimiter=separator, skipinitialspace=True) if row)
-        names = [name.strip() for name in next(rows, [])]
-    repeated = [name for name, count in Counter(names).items() if name and count > 1]
-    if repeated:
-        raise ValueError(f"it repeats the column name {listed(repeated)}")
-    return names
+        return next(rows, [])
 
 
 def _refuse_short_rows(path: Path, separator: str, count: int) -> None:
