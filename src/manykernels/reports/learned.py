@@ -18,6 +18,7 @@ from manykernels.reports.assessment import Refit, shares_of
 
 TWINS_ABOVE = 0.99
 _TWIN_KERNELS, _TWIN_ROWS = 200, 300
+_MANY_FORMS = 12
 
 
 @dataclass(frozen=True)
@@ -209,22 +210,32 @@ def _views(estimator: Any, shares: np.ndarray, refits: Sequence[Refit]) -> tuple
 
 
 def _forms(names: Sequence[str], shares: np.ndarray, refits: Sequence[Refit]) -> tuple[Part, ...]:
-    """Return the parts of the kernels' forms, such as Gaussian(width=2), whatever view they are on."""
-    own = _by_form(names, shares)
-    others = [_by_form(refit.names, refit.shares) for refit in refits]
+    """Return the parts of the kernels' forms, such as Gaussian(width=2), whatever view they are on.
+
+    Where there are many, widths are gathered from each power of 2 to the next: one of thousands is used by chance.
+    """
+    own = _by_form(names, shares, gather=False)
+    gather = len(own) > _MANY_FORMS
+    own = _by_form(names, shares, gather) if gather else own
+    others = [_by_form(refit.names, refit.shares, gather) for refit in refits]
     return _sorted(
-        Part(form, share, np.array([other.get(form, (0.0, 0))[0] for other in others]), n_active=count)
-        for form, (share, count) in own.items()
+        Part(form, share, np.array([other.get(form, 0.0) for other in others])) for form, share in own.items()
     )
 
 
-def _by_form(names: Sequence[str], shares: np.ndarray) -> dict[str, tuple[float, int]]:
-    found: dict[str, tuple[float, int]] = {}
+def _by_form(names: Sequence[str], shares: np.ndarray, gather: bool) -> dict[str, float]:
+    found: dict[str, float] = {}
     for k in np.flatnonzero(shares):
         form = re.sub(r" on .*", "", names[int(k)], flags=re.DOTALL)
-        share, count = found.get(form, (0.0, 0))
-        found[form] = share + float(shares[k]), count + 1
+        if gather:
+            form = re.sub(r"width=([\d.e+-]+)", _octave, form)
+        found[form] = found.get(form, 0.0) + float(shares[k])
     return found
+
+
+def _octave(width: re.Match) -> str:
+    low = 2.0 ** math.floor(math.log2(float(width[1])))
+    return f"width {low:g} to {2 * low:g}"
 
 
 def _features(estimator: Any, refits: Sequence[Refit], names: Sequence[str] | None) -> tuple[Part, ...]:

@@ -141,11 +141,11 @@ def _learned_section(learned: Learned) -> str:
     if learned.n_vectors > 1:
         parts.append(paragraph(f"Each of {learned.n_vectors} classes has weights of its own; these are their means."))
     parts.append("<h3>Weight by view</h3>" + paragraph(_DOTS, "note"))
-    parts.append(_top("Weight by view", "view", learned.by_view, _SHOWN_VIEWS, "views"))
+    parts.append(_top("Weight by view", "view", learned.by_view, _SHOWN_VIEWS, "view"))
     if len(learned.by_form) > 1:
         text = "The same weight by the form of the kernel: which widths, degrees or parameters matter."
         parts.append("<h3>Weight by form and width</h3>" + paragraph(text))
-        parts.append(_top("Weight by form and width", "form", learned.by_form, _SHOWN_FORMS, "forms"))
+        parts.append(_top("Weight by form and width", "form", learned.by_form, _SHOWN_FORMS, "form"))
     text = (
         "The weight is the kernel's factor in the learned sum, the share its part of all weights. "
         "Mean and spread (standard deviation) are of the share in the refits."
@@ -155,11 +155,13 @@ def _learned_section(learned: Learned) -> str:
 
 def _top(caption: str, head: str, parts: Sequence[Part], limit: int, noun: str) -> str:
     """Return the largest parts as bars, and what the others hold in a sentence."""
-    rest = parts[limit:]
+    some = [part for part in parts if part.share > 0 or part.refits.max(initial=0.0) > 0][:limit]
+    left, held = len(parts) - len(some), sum(part.share for part in parts[len(some) :])
     more = ""
-    if rest:
-        more = f"{len(rest):,} more {noun} hold {words.percent(sum(part.share for part in rest))} together."
-    return bars(caption, head, parts[:limit], more)
+    if left:
+        verb = "has" if left == 1 else "have"
+        more = f"{words.count(left, noun)} more {verb} {words.percent(held) if held else 'none'} of the weight."
+    return bars(caption, head, some, more)
 
 
 def _sure_section(learned: Learned) -> str:
@@ -223,7 +225,7 @@ def _features_section(learned: Learned) -> str:
         "The weight of each kernel is divided evenly over the features that it sees; the shares sum to 100%. "
         "This says where the model looks, not in which direction a feature acts, and not what causes what."
     )
-    return paragraph(text) + _top("Importance of features", "feature", learned.by_feature, _SHOWN_FEATURES, "features")
+    return paragraph(text) + _top("Importance of features", "feature", learned.by_feature, _SHOWN_FEATURES, "feature")
 
 
 def _computed_section(facts: Facts) -> str:

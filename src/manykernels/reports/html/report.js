@@ -1,7 +1,7 @@
 "use strict";
 (() => {
-  // Rows of the table of kernels at first, with each further click, and in print.
-  const [FIRST, STEP, PRINTED] = [25, 200, 50];
+  // Rows of the table of kernels at first, more of them with each click, and rows in print.
+  const [FIRST, STEP, PRINTED] = [25, 200, 25];
 
   // -- numbers, as the page writes them -------------------------------------------------------------------------
   const percent = (share) => {

@@ -44,7 +44,8 @@ def scores_section(assessment: Assessment, test_score: Interval | None = None, n
         parts.append(f"<p>{escape(text)}</p>")
     parts.append(f'<p class="note">{assessment.n_folds}-fold cross-validation. {_HONEST}</p>')
     parts.append("<h3>Beside simpler ways to learn</h3>" + _comparison(assessment))
-    parts.append("<h3>Differences, paired on the same rows</h3>" + _differences(assessment.outcomes[1:], classes))
+    text = "The score of this model less that of the other one, paired on the same rows."
+    parts.append(f"<h3>Differences</h3><p>{text}</p>" + _differences(assessment.outcomes[1:], classes))
     parts += [f'<p class="note">Not compared: {escape(n)}, since {escape(why)}.</p>' for n, why in assessment.skipped]
     parts.append(_class_errors(assessment) if classes else _number_errors(assessment))
     return "".join(parts)
@@ -97,7 +98,7 @@ def _differences(others: Sequence[Outcome], classes: bool) -> str:
                 Cell(words.verdict(outcome)),
             ]
         )
-    heads = ["compared with", "this model is better by #", "95% interval #", "in words"]
+    heads = ["compared with", "difference #", "95% interval #", "in words"]
     return table("Differences, paired on the same rows", heads, rows, kind="differences")
 
 

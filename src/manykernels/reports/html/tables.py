@@ -115,7 +115,8 @@ def bars(caption: str, head: str, parts: Sequence[Part], more: str = "") -> str:
         span = f"<small>{escape(_span(part.refits))}</small>" if part.refits.size else ""
         rows.append([Cell(part.name), drawn, Cell(escape(percent(part.share)) + span, part.share, is_markup=True)])
     note = f'<p class="note">{escape(more)}</p>' if more else ""
-    return table(caption, [head, "", "share #"], rows, kind="bars") + note
+    label = "share, and in the refits #" if any(part.refits.size for part in parts) else "share #"
+    return table(caption, [head, "", label], rows, kind="bars shares") + note
 
 
 def confusion(classes: np.ndarray, truth: np.ndarray, predicted: np.ndarray) -> str:
@@ -140,12 +141,12 @@ def confusion(classes: np.ndarray, truth: np.ndarray, predicted: np.ndarray) -> 
         f'<td class="number">{percent(own / total) if total else NOTHING}</td>'
         for own, total in zip(np.diag(counts), counts.sum(axis=0), strict=True)
     )
-    rows.append(f'<tr><th scope="row">of these right</th>{right}<td></td></tr>')
+    rows.append(f'<tr><th scope="row">of these right (precision)</th>{right}<td></td></tr>')
     caption = "Rows: the true class; columns: the predicted class"
     return box(
         caption,
         f'<table class="confusion"><caption>{caption}</caption><thead><tr><th scope="col">true</th>{heads}'
-        f'<th scope="col">found</th></tr></thead><tbody>{"".join(rows)}</tbody></table>',
+        f'<th scope="col">found (recall)</th></tr></thead><tbody>{"".join(rows)}</tbody></table>',
     )
 
 

@@ -227,25 +227,33 @@ def stability_sentence(learned: Learned) -> str:
     n_folds = learned.refits.shape[0]
     if n_folds == 0 or learned.n_active == 0:
         return ""
-    used = learned.used
     active = learned.shares > 0
-    always, never = int((used[active] == n_folds).sum()), int((used[active] == 0).sum())
-    kept = float(learned.shares[active & (used == n_folds)].sum())
-    text = (
-        f"The model was fitted {n_folds} more times, each time without one part of the rows. "
-        f"{_upper(count(always, 'kernel'))} of the {learned.n_active:,} with a positive weight "
-        f"{'was' if always == 1 else 'were'} used every time; together {'it has' if always == 1 else 'they have'} "
-        f"{percent(kept)} of the weight."
-    )
-    if never:
-        text += f" {_upper(count(never, 'kernel'))} {'was' if never == 1 else 'were'} used in no refit."
+    always = active & (learned.used == n_folds)
+    parts = [
+        f"The model was fitted {n_folds} more times, each time without one part of the rows.",
+        _always(int(always.sum()), learned.n_active, "kernel", float(learned.shares[always].sum())),
+    ]
+    if len(learned.by_view) > 1:
+        views = [view for view in learned.by_view if view.share > 0]
+        kept = [view.share for view in views if view.refits.min() > 0]
+        parts.append(_always(len(kept), len(views), "view", sum(kept)))
     if learned.is_family:
-        text += (
-            " A family is searched anew each time: the same kernel with a slightly different parameter counts as new."
-        )
+        parts.append("A family is searched anew each time: a kernel with a slightly other parameter counts as new.")
     elif learned.twins:
-        text += " Near-duplicates, listed below, can take each other's place; the weight of a view is the safer figure."
-    return text
+        parts.append(
+            "Near-duplicates, listed below, can take each other's place: the weight of a view is the safer figure."
+        )
+    return " ".join(parts)
+
+
+def _always(number: int, total: int, noun: str, share: float) -> str:
+    """Say how many of the kernels or views were used in every refit, and what part of the weight they have."""
+    if number == 0:
+        return f"None of the {count(total, noun)} with a positive weight was used every time."
+    if number == total:
+        return f"Every {noun} with a positive weight was used every time."
+    was = "was used every time and has" if number == 1 else "were used every time and have"
+    return f"{number:,} of the {count(total, noun)} with a positive weight {was} {percent(share)} of it."
 
 
 def _the(name: str) -> str:
