@@ -26,7 +26,7 @@ def score_of(name, text):
 class TestFit:
     def test_report(self, run):
         printed = run(*FIT)
-        assert "90 rows to learn from, 30 held out; 3 columns as 6 features; 24 kernels." in printed.out
+        assert "90 rows to learn from, 30 held out; 3 columns as 6 features; 28 kernels." in printed.out
         assert re.search(r"(Gaussian|Polynomial)\(.*\) on (all features|age \[years\]|smokes) ", printed.out)
         assert re.search(r"relative gap +\d", printed.out)
         assert re.search(r"converged +yes", printed.out)

@@ -243,6 +243,18 @@ class TestOpened:
 
 
 @pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(("options", "advice"), [((), "try --cv"), (("--cv", 2), "the columns may not tell")])
+def test_says_when_nothing_was_learned(run, options, advice):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.normal(size=90), "y": rng.choice(["p", "q"], 90, p=[0.7, 0.3])})
+    table.to_csv("noise.csv", index=False)
+    result = json.loads(run("fit", "noise.csv", "--target", "y", "--json", *options).out)
+    assert result["scores"]["learned"]["accuracy"] <= result["scores"]["constant"]["accuracy"]
+    assert "By accuracy, the learned kernels are no better than 'always p'" in result["notes"][-1]
+    assert advice in result["notes"][-1]
+
+
+@pytest.mark.usefixtures("folder")
 def test_ten_thousand_columns(run):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 10_000)).astype(np.float32).round(2)
@@ -250,5 +262,5 @@ def test_ten_thousand_columns(run):
     table.insert(0, "y", np.where(X[:, :3].sum(axis=1) > 0, "a", "b"))
     table.to_csv("wide.csv", index=False)
     printed = run("fit", "wide.csv", "--target", "y")
-    assert "10000 columns as 10000 features; 10009 kernels." in printed.out
-    assert "10000 columns would make 130009 kernels: each number or date gets one linear kernel" in printed.err
+    assert "10000 columns as 10000 features; 10013 kernels." in printed.out
+    assert "10000 columns would make 130013 kernels: each number or date gets one linear kernel" in printed.err

@@ -1,6 +1,5 @@
 """The kernels of the command: on all columns and on each column of the table, or on each view of it."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +8,6 @@ from manykernels.kernels import Gaussian, Linear, Overlap, Polynomial
 from manykernels.kernels.standard import STANDARD_DEGREES, STANDARD_WIDTHS
 
 FEW_WIDTHS = (0.5, 2.0, 8.0)
-N_JOINT = 6
 # On a circle around the year, the week or the day, which has the radius 1.
 CIRCLE_WIDTHS = (0.5, 2.0)
 # On 0 and 1 every Gaussian says whether two rows agree; a narrow one says nothing else.
@@ -48,7 +46,7 @@ def make_kernels(blocks: Sequence[Block], views: dict[str, list[str]] | None = N
     >>> age, city = Block("age", "number", [0], {"age": [0]}), Block("city", "category", [1, 2], {"city": [1, 2]})
     >>> kernels, note = make_kernels([age, city])
     >>> len(kernels)
-    23
+    27
     """
     if views:
         named = {block.name: block for block in blocks}
@@ -77,7 +75,7 @@ def _together(blocks: Sequence[Block], group: str) -> list[Any]:
     kernels: list[Any] = []
     if len(structured) > least:
         label = ALL_BUT_TEXT if group == ALL and len(structured) < len(blocks) else group
-        kernels += _joint(structured, group, label)
+        kernels += standard_kernels(_outputs(structured), group, label)
     if len(categories) > (1 if group == ALL else 0):
         label = "all categories" if group == ALL else group
         kernels.append(Overlap(len(categories), _outputs(categories), group, label))
@@ -100,21 +98,6 @@ def _of_text(block: Block, group: str) -> list[Any]:
     if block.kind != "text":
         return []
     return [Linear(outputs, group, label) for label, outputs in block.parts.items() if outputs]
-
-
-def _joint(blocks: Sequence[Block], group: str, label: str) -> list[Any]:
-    """Gaussian and polynomial kernels of several columns.
-
-    Rows lie about sqrt(2 d) apart in d columns (a date counts with its circles). A Gaussian much narrower than that
-    tells each row from all others, fits any target, and has nothing to say of a new row; in few columns rows have close
-    neighbors.
-    """
-    if len(blocks) == 1 and blocks[0].kind != "date":
-        return standard_kernels(blocks[0].outputs, group, label)
-    outputs, size = _outputs(blocks), sum(len(block.parts) for block in blocks)
-    least = min(size / 4, math.sqrt(size))
-    widths = [2.0 ** (math.ceil(math.log2(least)) + step) for step in range(N_JOINT)]
-    return _gaussians(widths, outputs, group, label) + _polynomials(outputs, group, label)
 
 
 def standard_kernels(columns: Sequence[int] | None, group: str, label: str) -> list[Any]:

@@ -72,11 +72,13 @@ def fit_table(arguments: argparse.Namespace) -> None:
         say(console, _choice(estimator, data))
     show_model(console, estimator, seconds, views=bool(data.views))
     _show_scores(console, data, predicted)
+    verdict = _verdict(data, predicted, bool(arguments.cv))
+    show_notes(side, verdict)
     say(console, f"The model{' that was scored' if len(predicted) else ''} is in {output}. To use it:")
     say(console, f"  manykernels predict {output} TABLE")
     if arguments.json:
         result = {"table": arguments.table, "model": str(output), **_document(arguments, data, estimator, predicted)}
-        result["notes"] = [*data.notes, *warned]
+        result["notes"] = [*data.notes, *warned, *verdict]
         result["seconds"] = {"fit": seconds, "all": time.perf_counter() - start}
         print(json.dumps(plain(result), indent=2, allow_nan=False))
 
@@ -193,6 +195,19 @@ def _show_scores(console: Console, data: Data, predicted: np.ndarray) -> None:
         beside = "balanced accuracy", [balanced_accuracy(guess, truth) for guess in (predicted, constant)]
     title, metric = f"On the {len(truth)} held-out rows", "R2" if balance is None else "accuracy"
     console.print(scores_table(rows, title=title, metric=metric, beside=beside))
+
+
+def _verdict(data: Data, predicted: np.ndarray, tuned: bool) -> list[str]:
+    """Say so if nothing was learned: the predictions are no better than those that need no features."""
+    truth = data.y_test
+    if not len(truth):
+        return []
+    constant = constant_prediction(data.y_train, len(truth))
+    metric = _metric(data).lower().replace(" ", "_")
+    if not figures(predicted, truth)[metric] <= figures(constant, truth)[metric]:
+        return []
+    advice = "the columns may not tell" if tuned else "try --cv, which chooses C and the norm"
+    return [f"By {_metric(data)}, the learned kernels are no better than {constant_name(constant)!r}: {advice}."]
 
 
 def _document(arguments: argparse.Namespace, data: Data, estimator: Any, predicted: np.ndarray) -> dict[str, Any]:
