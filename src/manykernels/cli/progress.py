@@ -10,10 +10,9 @@ from types import FrameType
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, Task, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.text import Text
 
-from manykernels.core.progress import follow, listen
+from manykernels.core.progress import listen
+from manykernels.reports.bars import follow_bar, progress_bars
 
 
 @contextmanager
@@ -32,7 +31,7 @@ def learning_bar(console: Console, title: str) -> Iterator[list[str]]:
     notes : list of str
         Holds the warnings once the block has ended.
     """
-    with _notes_of_warnings(console) as notes, _interruptible(), _progress(console) as progress:
+    with _notes_of_warnings(console) as notes, _interruptible(), progress_bars(console) as progress:
         task = progress.add_task(title, total=1.0, state="")
         with listen(GapMeter(progress, task)):
             yield notes
@@ -41,10 +40,8 @@ def learning_bar(console: Console, title: str) -> Iterator[list[str]]:
 @contextmanager
 def path_bar(console: Console, title: str) -> Iterator[list[str]]:
     """Show a progress bar over the points of the cross-validation inside the block; yields as `learning_bar`."""
-    with _notes_of_warnings(console) as notes, _progress(console) as progress:
-        task = progress.add_task(title, total=None, state="")
-        with follow(lambda done, total, what: progress.update(task, completed=done, total=total, state=what)):
-            yield notes
+    with _notes_of_warnings(console) as notes, follow_bar(console, title):
+        yield notes
 
 
 class GapMeter:
@@ -96,31 +93,9 @@ def counting_bar(console: Console, title: str, total: int) -> Iterator[Any]:
     total : int
         Number of steps.
     """
-    with _notes_of_warnings(console), _progress(console) as progress:
+    with _notes_of_warnings(console), progress_bars(console) as progress:
         task = progress.add_task(title, total=total, state="")
         yield lambda: progress.advance(task)
-
-
-class TimeLeft(TimeRemainingColumn):
-    """The time that the rest will take at the pace so far, as "0:12 left"; nothing while there is no pace."""
-
-    def __init__(self) -> None:
-        super().__init__(compact=True)
-
-    def render(self, task: Task) -> Text:
-        """Return the words for one bar."""
-        known = task.time_remaining is not None and not task.finished
-        return Text.assemble(super().render(task), " left") if known else Text("")
-
-
-def _progress(console: Console) -> Progress:
-    # Short enough that all of it fits a terminal of 80 characters.
-    columns = (TextColumn("{task.description}"), BarColumn(12), TextColumn("{task.fields[state]}"))
-    times = (TimeElapsedColumn(), TimeLeft())
-    # A point of a path can take minutes: the pace is that of the last hour, not of the last seconds.
-    return Progress(
-        *columns, *times, console=console, transient=True, speed_estimate_period=3600, disable=not console.is_terminal
-    )
 
 
 @contextmanager

@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime
 import platform
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from html import escape
 from importlib.metadata import version
@@ -15,16 +15,15 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from manykernels.core.notices import shown
-from manykernels.core.progress import follow
 from manykernels.core.rows import is_on_disk
 from manykernels.reports.assessment import Assessment, assess
+from manykernels.reports.bars import follow_bar
 from manykernels.reports.baselines import last_step, some_rows
 from manykernels.reports.html import words
 from manykernels.reports.html.page import Facts, render
@@ -149,7 +148,7 @@ def make_report(
     n_given = y.size
     X, y = _drawn(model, X, y, max_samples, folds, random_state)
     template = _template(model, kernels)
-    with _bar() if progress else nullcontext():
+    with follow_bar(Console(stderr=True), "Cross-validating") if progress else nullcontext():
         assessment = assess(template, X, y, folds, random_state)
     last = last_step(model)
     seen = model[:-1].transform(X) if isinstance(model, Pipeline) and len(model.steps) > 1 else X
@@ -271,13 +270,3 @@ def _test_score(model: Any, X: Any, y: Any, seed: int) -> Interval:
     if is_classifier(model):
         return wilson(int(np.sum(predicted == y)), y.size)
     return explained(y.astype(np.float64), [predicted], seed)[0][0]
-
-
-@contextmanager
-def _bar() -> Iterator[None]:
-    """Show a progress bar over the fits inside the block; nothing is drawn where there is no terminal."""
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[state]}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as drawn:
-        task = drawn.add_task("Cross-validating", total=None, state="")
-        with follow(lambda done, total, what: drawn.update(task, completed=done, total=total, state=what)):
-            yield

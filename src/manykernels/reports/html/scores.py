@@ -64,7 +64,7 @@ def _comparison(assessment: Assessment) -> str:
                 Cell(f"{escape(outcome.name)}<small>{escape(outcome.note)}</small>", is_markup=True),
                 Cell(drawn, is_markup=True),
                 Cell(figures, score.value, is_markup=True),
-                *(Cell(words.figure(value, 3), value) for value in outcome.beside.values()),
+                *(Cell(words.figure(value, 3 if classes else 4), value) for value in outcome.beside.values()),
             ]
         )
     ends = "".join(f"<span>{words.score_words(end, classes)}</span>" for end in (first, last))
