@@ -10,7 +10,7 @@ from sklearn.datasets import load_diabetes, load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from manykernels import AlignedKernel, MKLClassifier, MKLRegressor, TwoStageMKLRegressor, load
+from manykernels import AlignedKernel, MKLClassifier, MKLRegressor, TwoStageMKLRegressor, UFOMKLClassifier, load
 from manykernels.kernels import Gaussian, GaussianFamily, KernelBank, Linear, standard_bank
 from manykernels.reports import make_report
 from manykernels.reports.html.words import percent
@@ -240,6 +240,14 @@ def test_two_stages(iris):
     model = TwoStageMKLRegressor([Gaussian(1.0), Linear()], random_state=0).fit(X[:, :3], X[:, 3])
     report = model.report(X[:, :3], X[:, 3], folds=2)
     assert f"learned by alignment with the target: {model.alignment_:.4f}" in report.html
+
+
+def test_a_fit_without_a_tolerance(iris):
+    X = iris[0].to_numpy()
+    model = UFOMKLClassifier([Gaussian(1.0), Linear()], epochs=3, random_state=0).fit(X, iris[1])
+    page = model.report(X, iris[1], folds=2).html
+    assert "The fit stopped after 3 iterations, as asked." in page
+    assert "did not meet its tolerance" not in page
 
 
 class TestBadInput:

@@ -122,8 +122,7 @@ def _cards(learned: Learned, assessment: Assessment) -> str:
     if not np.isnan(found.alignment):
         cards.append(("alignment", f"{found.alignment:.3f}", "with the target, on the training rows"))
     elif not np.isnan(found.gap):
-        reached = "tolerance met" if found.converged else "tolerance not met"
-        cards.append(("gap to the optimum, at most", words.gap_words(found.gap), reached))
+        cards.append(("gap to the optimum, at most", words.gap_words(found.gap), words.convergence_words(found)))
     inside = "".join(
         f'<div class="card"><dt>{escape(name)}</dt><dd><b>{escape(value)}</b> <span>{escape(note)}</span></dd></div>'
         for name, value, note in cards
@@ -185,7 +184,7 @@ def _certificate(learned: Learned) -> str:
         pairs += [("primal objective", f"{found.primal:.8g}"), ("dual objective", f"{found.dual:.8g}")]
     if np.isnan(found.alignment) and not np.isnan(found.gap):
         pairs += [("relative gap", f"{found.gap:.2e}"), ("tolerance", f"{found.tol:.2e}")]
-    pairs += [("converged", "yes" if found.converged else "no"), ("iterations", f"{found.n_iter}")]
+    pairs += [("end", words.convergence_words(found)), ("iterations", f"{found.n_iter}")]
     between = "" if np.isnan(found.dual) else " The optimum lies between the two objectives."
     return paragraph(words.certificate_sentence(found) + between) + definitions(pairs)
 

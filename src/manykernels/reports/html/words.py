@@ -207,7 +207,7 @@ def certificate_sentence(found: Certificate) -> str:
     >>> from manykernels.reports.learned import Certificate
     >>> nan = float("nan")
     >>> certificate_sentence(Certificate(10.01, 10.0, 1e-3, 1e-2, True, True, 7, nan, nan, nan))
-    'No other weights and no other predictor can make the objective more than 0.1% smaller: ...'
+    'No other weights and no other predictor can make the objective more than 0.1% smaller. The fit met its tolerance.'
     """
     if not math.isnan(found.alignment):
         limit = "" if math.isnan(found.bound) else f"; no weights of these kernels can exceed {found.bound:.4f}"
@@ -215,11 +215,27 @@ def certificate_sentence(found: Certificate) -> str:
         return f"The kernel was learned by alignment with the target: {found.alignment:.4f} of at most 1{limit}.{held}"
     if math.isnan(found.gap):
         return "This combination of kernels has no duality gap: the solver stopped where its gradient was small."
-    reached = "the fit met its tolerance." if found.converged else "the fit stopped before it met its tolerance."
-    limit = f"more than {gap_words(found.gap)}"
-    text = f"No other weights and no other predictor can make the objective {limit} smaller: {reached}"
+    text = (
+        f"No other weights and no other predictor can make the objective more than {gap_words(found.gap)} smaller. "
+        f"The fit {convergence_words(found)}."
+    )
     caution = " The search for the best kernel may have missed it, so the true gap may be larger."
     return text + ("" if found.exact else caution)
+
+
+def convergence_words(found: Certificate) -> str:
+    """Say why the fit ended; without a tolerance, it ended when it was told to.
+
+    Examples
+    --------
+    >>> from manykernels.reports.html.words import convergence_words
+    >>> from manykernels.reports.learned import Certificate
+    >>> convergence_words(Certificate(10.01, 10.0, 1e-3, 0.0, False, True, 7, *[float("nan")] * 3))
+    'stopped after 7 iterations, as asked'
+    """
+    if found.tol == 0 and not found.converged:
+        return f"stopped after {count(found.n_iter, 'iteration')}, as asked"
+    return "met its tolerance" if found.converged else "did not meet its tolerance"
 
 
 def stability_sentence(learned: Learned) -> str:
