@@ -159,7 +159,7 @@ def _top(caption: str, head: str, parts: Sequence[Part], limit: int, noun: str) 
     more = ""
     if left:
         verb = "has" if left == 1 else "have"
-        more = f"{words.count(left, noun)} more {verb} {words.percent(held) if held else 'none'} of the weight."
+        more = f"{words.count(left, f'more {noun}')} {verb} {words.percent(held) if held else 'none'} of the weight."
     return bars(caption, head, some, more)
 
 
