@@ -10,20 +10,24 @@
 True
 """
 
-from manykernels.estimators import (
-    AlignedKernel,
-    MKLClassifier,
-    MKLClassifierCV,
-    MKLRegressor,
-    MKLRegressorCV,
-    TwoStageMKLClassifier,
-    TwoStageMKLRegressor,
-    UFOMKLClassifier,
-    UFOMKLRegressor,
-    load,
-    mkl_path,
-    ufo_path,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from manykernels.estimators import (
+        AlignedKernel,
+        MKLClassifier,
+        MKLClassifierCV,
+        MKLRegressor,
+        MKLRegressorCV,
+        TwoStageMKLClassifier,
+        TwoStageMKLRegressor,
+        UFOMKLClassifier,
+        UFOMKLRegressor,
+        load,
+        mkl_path,
+        ufo_path,
+    )
 
 __version__ = "0.1.0"
 __all__ = [
@@ -40,3 +44,31 @@ __all__ = [
     "mkl_path",
     "ufo_path",
 ]
+_PARTS = (
+    "alignment",
+    "compute",
+    "core",
+    "datasets",
+    "distributed",
+    "estimators",
+    "inner",
+    "kernels",
+    "losses",
+    "norms",
+    "outer",
+    "problem",
+    "reports",
+)
+
+
+def __getattr__(name: str) -> Any:
+    # Estimators take seconds to import (compilers, scikit-learn), which `manykernels --help` should not.
+    if name in __all__:
+        return getattr(import_module("manykernels.estimators"), name)
+    if name in _PARTS:
+        return import_module(f"manykernels.{name}")
+    raise AttributeError(f"module 'manykernels' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_PARTS})

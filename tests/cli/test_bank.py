@@ -5,42 +5,115 @@ from collections import Counter
 import pytest
 
 from manykernels.cli.bank import ALL, MAX_KERNELS, make_kernels
-from manykernels.kernels import Gaussian, Linear, Polynomial
+from manykernels.cli.encoder import Block
+from manykernels.kernels import Gaussian, Linear, Overlap, Polynomial
 
 
-def table_of(count):
-    return {f"c{number}": [number] for number in range(count)}
+def block(name, kind, *outputs):
+    return Block(name, kind, list(outputs), {name: list(outputs)})
 
 
-def test_every_kernel_on_all_features_and_on_each_column():
-    kernels, note = make_kernels({"age": [0], "city": [1, 2]})
-    assert note == ""
-    assert Counter(kernel.group for kernel in kernels) == {ALL: 13, "age": 13, "city": 13}
-    for group, columns in ((ALL, None), ("age", [0]), ("city", [1, 2])):
-        own = [kernel for kernel in kernels if kernel.group == group]
-        assert all(kernel.columns == columns and kernel.label == group for kernel in own)
-        assert [kernel.width for kernel in own if isinstance(kernel, Gaussian)] == [2.0**e for e in range(-3, 7)]
-        assert [kernel.degree for kernel in own if isinstance(kernel, Polynomial)] == [1, 2, 3]
+AGE, CITY, PLAN = block("age", "number", 0), block("city", "category", 1, 2), block("plan", "category", 3, 4, 5)
+SMOKES = block("smokes", "boolean", 6)
+SINCE = Block("since", "date", [7, 8, 9], {"since": [7], "month of since": [8, 9]})
+NOTE = Block("note", "text", [10, 11, 12], {"words of note": [10], "3-letter pieces of note": [11, 12]})
 
 
-def test_one_column_is_all_features():
-    kernels, _ = make_kernels({"city": [0, 1]})
-    assert len(kernels) == 13
-    assert {kernel.group for kernel in kernels} == {"city"}
+def numbers(count):
+    return [block(f"c{number}", "number", number) for number in range(count)]
 
 
-@pytest.mark.parametrize(("columns", "shortened"), [(152, False), (153, True)])
-def test_many_columns_get_fewer_kernels_each(columns, shortened):
-    kernels, note = make_kernels(table_of(columns))
-    assert len(kernels) == (13 + 4 * columns if shortened else 13 * (columns + 1))
-    assert len(kernels) <= MAX_KERNELS
-    assert bool(note) == shortened
+def own(kernels, label):
+    return [kernel for kernel in kernels if kernel.label == label]
 
 
-def test_the_shorter_list():
-    kernels, note = make_kernels(table_of(200))
-    assert Counter(kernel.group for kernel in kernels)[ALL] == 13
-    own = [kernel for kernel in kernels if kernel.group == "c7"]
-    assert [type(kernel) for kernel in own] == [Linear, Gaussian, Gaussian, Gaussian]
-    assert all(kernel.columns == [7] for kernel in own)
-    assert "200 columns would make 2613 kernels" in note
+def widths(kernels):
+    return [kernel.width for kernel in kernels if isinstance(kernel, Gaussian)]
+
+
+class TestKindsOfColumns:
+    def test_numbers(self):
+        kernels, note = make_kernels([AGE, CITY])
+        assert note == ""
+        ages = own(kernels, "age")
+        assert all(kernel.columns == [0] and kernel.group == "age" for kernel in ages)
+        assert widths(ages) == [2.0**e for e in range(-3, 7)]
+        assert [kernel.degree for kernel in ages if isinstance(kernel, Polynomial)] == [1, 2, 3]
+
+    def test_categories_are_compared_one_by_one_and_together(self):
+        kernels, _ = make_kernels([AGE, CITY, PLAN])
+        overlaps = {kernel.label: kernel for kernel in kernels if isinstance(kernel, Overlap)}
+        assert {label: (kernel.count, kernel.columns) for label, kernel in overlaps.items()} == {
+            "all categories": (2, [1, 2, 3, 4, 5]),
+            "city": (1, [1, 2]),
+            "plan": (1, [3, 4, 5]),
+        }
+        assert own(kernels, "city") == [overlaps["city"]]
+
+    def test_flags_need_one_kernel(self):
+        assert [type(kernel) for kernel in own(make_kernels([AGE, SMOKES])[0], "smokes")] == [Gaussian]
+
+    def test_dates_have_a_trend_and_circles(self):
+        kernels, _ = make_kernels([AGE, SINCE])
+        assert all(kernel.columns == [7] for kernel in own(kernels, "since"))
+        assert all(kernel.columns == [8, 9] for kernel in own(kernels, "month of since"))
+        assert {kernel.group for kernel in kernels} == {ALL, "age", "since"}
+
+    def test_text_has_words_and_pieces_and_is_not_mixed_with_the_rest(self):
+        kernels, _ = make_kernels([AGE, CITY, NOTE])
+        texts = [kernel for kernel in kernels if kernel.group == "note"]
+        assert [(type(kernel), kernel.columns, kernel.label) for kernel in texts] == [
+            (Linear, [10], "words of note"),
+            (Linear, [11, 12], "3-letter pieces of note"),
+        ]
+        assert all(kernel.columns == [0, 1, 2] for kernel in own(kernels, "all columns but text"))
+        assert not own(kernels, ALL)
+
+    @pytest.mark.parametrize(("alone", "count"), [(AGE, 13), (CITY, 1), (NOTE, 2), (SMOKES, 1)])
+    def test_one_column_is_all_there_is(self, alone, count):
+        kernels, _ = make_kernels([alone])
+        assert len(kernels) == count
+        assert {kernel.group for kernel in kernels} == {alone.name}
+
+
+def test_all_together_have_the_kernels_of_a_number():
+    joint = own(make_kernels(numbers(10))[0], ALL)
+    assert all(kernel.columns == list(range(10)) for kernel in joint)
+    assert widths(joint) == [2.0**e for e in range(-3, 7)]
+    assert len(joint) == 13
+
+
+class TestManyColumns:
+    @pytest.mark.parametrize(("columns", "size"), [(152, 13), (153, 4), (496, 4), (497, 1), (19_987, 1), (19_988, 0)])
+    def test_get_fewer_kernels_each(self, columns, size):
+        kernels, note = make_kernels(numbers(columns))
+        assert len(kernels) == 13 + size * columns
+        assert len(kernels) <= MAX_KERNELS or size <= 1
+        assert bool(note) == (size < 13)
+
+    def test_the_shorter_list(self):
+        kernels, note = make_kernels(numbers(200))
+        assert Counter(kernel.group for kernel in kernels)[ALL] == 13
+        c7 = own(kernels, "c7")
+        assert [type(kernel) for kernel in c7] == [Linear, Gaussian, Gaussian, Gaussian]
+        assert all(kernel.columns == [7] for kernel in c7)
+        assert "200 columns would make 2613 kernels: each number or date gets a linear kernel and 3" in note
+
+
+class TestViews:
+    def test_each_view_is_a_group(self):
+        views = {"person": ["age", "city", "plan"], "contact": ["since", "note"], "habit": ["plan"]}
+        kernels, note = make_kernels([AGE, CITY, PLAN, SINCE, NOTE], views)
+        assert note == ""
+        assert Counter(kernel.group for kernel in kernels) == {"person": 14, "contact": 15, "habit": 1}
+        overlap = next(kernel for kernel in kernels if isinstance(kernel, Overlap) and kernel.group == "person")
+        assert (overlap.count, overlap.columns, overlap.label) == (2, [1, 2, 3, 4, 5], "person")
+        assert own(kernels, "contact")[0].columns == [7, 8, 9]
+        assert [kernel.label for kernel in kernels if isinstance(kernel, Linear)] == [
+            "words of note",
+            "3-letter pieces of note",
+        ]
+
+    def test_a_view_of_one_number_has_the_kernels_of_a_number(self):
+        kernels, _ = make_kernels([AGE, CITY], {"a": ["age"], "b": ["city"]})
+        assert Counter(kernel.group for kernel in kernels) == {"a": 13, "b": 1}

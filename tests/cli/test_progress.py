@@ -2,15 +2,18 @@
 
 import io
 import math
+import re
 import signal
 import warnings
 from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
+from rich.progress import Progress
 
-from manykernels.cli.progress import GapMeter, counting_bar, learning_bar
-from manykernels.core.progress import emit
+from manykernels.cli.progress import GapMeter, counting_bar, learning_bar, path_bar
+from manykernels.core.progress import emit, reached
+from manykernels.reports.bars import TimeLeft
 
 
 class Recorder:
@@ -74,6 +77,30 @@ class TestBars:
             for _ in range(3):
                 warnings.warn("the gap is\n  [wide]", UserWarning, stacklevel=1)
         assert console.file.getvalue().count("note: the gap is [wide]") == 1
+
+    def test_the_warnings_are_kept(self, console):
+        with learning_bar(console, "Learning") as notes:
+            warnings.warn("the gap is wide", UserWarning, stacklevel=1)
+            assert notes == []
+        assert notes == ["the gap is wide"]
+
+    def test_time_left(self):
+        """At one point a second, five of ten are left after five."""
+        now = 0.0
+        progress = Progress(get_time=lambda: now, disable=True)
+        task = progress.add_task("Choosing", total=10)
+        words = []
+        for done in (0, 1, 2, 5, 10):
+            now = float(done)
+            progress.update(task, completed=done)
+            words.append(TimeLeft().render(progress.tasks[0]).plain)
+        assert words == ["", "", "00:08 left", "00:05 left", ""]
+
+    def test_a_path_fits_a_terminal_of_80_characters(self):
+        console = Console(file=io.StringIO(), width=80, force_terminal=True, color_system=None)
+        with path_bar(console, "Choosing C, norm"):
+            reached(3, 50, "fold 5, C=0.01, norm=1")
+        assert re.search(r"fold 5, C=0.01, norm=1 0:00:0\d", console.file.getvalue())
 
     def test_counting(self):
         console = Console(file=io.StringIO(), width=80, force_terminal=True)

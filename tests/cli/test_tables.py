@@ -34,6 +34,21 @@ class TestSeparated:
         table = read_table(write("wine.csv", "acid;sugar, g\n7.4;1.9\n".replace(", g", "")))
         assert table.to_dict("list") == {"acid": [7.4], "sugar": [1.9]}
 
+    def test_commas_in_numbers_where_semicolons_separate_values(self, write):
+        table = read_table(write("wine.csv", "acid;sugar;name\n7,4;2;a,b\n;1,25;3\n"))
+        assert table["acid"].isna().tolist() == [False, True]
+        assert table["acid"][0] == 7.4
+        assert table["sugar"].tolist() == [2.0, 1.25]
+        assert table["name"].tolist() == ["a,b", "3"]
+
+    def test_tabs(self, write):
+        assert read_table(write("a.csv", "age\tcity\n31\tRome\n")).to_dict("list") == {"age": [31], "city": ["Rome"]}
+
+    def test_missing_values_at_the_end_of_a_row_are_no_short_row(self, write):
+        table = read_table(write("a.csv", 'age,city\n31,\n\n45,"New\nYork"\n  \n'))
+        assert table["age"].tolist() == [31, 45]
+        assert table["city"].isna().tolist() == [True, False]
+
     def test_spaces_and_byte_order_mark(self, write):
         table = read_table(write("a.csv", "\ufeffage, city\n31, Rome\n"))
         assert table.to_dict("list") == {"age": [31], "city": ["Rome"]}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from manykernels.core.progress import emit, is_listened_to, listen
+from manykernels.core.progress import emit, follow, is_listened_to, listen, reached, silent
 from manykernels.core.results import Certificate, Step
 
 
@@ -31,6 +31,16 @@ def test_listeners_hear_each_step_inside_the_block_only():
     assert [s.iteration for s in heard] == [1, 2, 3]
     assert [s.iteration for s in also] == [2]
     assert not is_listened_to()
+
+
+def test_silence_is_for_steps_and_points():
+    heard = []
+    with listen(heard.append), follow(lambda *point: heard.append(point)):
+        with silent():
+            emit(step(1))
+            reached(1, 2, "inside")
+        reached(2, 2, "outside")
+    assert heard == [(2, 2, "outside")]
 
 
 def test_a_listener_leaves_after_an_error():

@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from manykernels import MKLClassifier, MKLRegressor, load
-from manykernels.kernels import Dirichlet, Gaussian, Kernel, KernelBank, Linear, Polynomial, Precomputed
+from manykernels.kernels import Dirichlet, Gaussian, Kernel, KernelBank, Linear, Overlap, Polynomial, Precomputed
 from manykernels.norms import LpNorm, MixedNorm
 
 RNG = np.random.default_rng(0)
@@ -33,6 +33,7 @@ SOME = [
     Gaussian(0.5),
     Gaussian(2.0, columns=[0, 1]),
     Linear(columns=[2]),
+    Overlap(2, columns=[1, 3]),
     Polynomial(2, coef0=0.5),
     Dirichlet(1.5, columns=[3]),
 ]

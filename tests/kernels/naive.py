@@ -17,6 +17,11 @@ def linear():
     return lambda a, b: math.fsum(s * t for s, t in zip(a, b, strict=True))
 
 
+def overlap(count):
+    inner = linear()
+    return lambda a, b: inner(a, b) / count
+
+
 def polynomial(degree, coef0=1.0):
     inner = linear()
     return lambda a, b: (inner(a, b) + coef0) ** degree

@@ -9,12 +9,13 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from manykernels import MKLClassifier
-from manykernels.kernels import Dirichlet, Gaussian, Kernel, KernelBank, Linear, Polynomial, Precomputed
+from manykernels.kernels import Dirichlet, Gaussian, Kernel, KernelBank, Linear, Overlap, Polynomial, Precomputed
 from tests.kernels import naive
 
 # (kernel, the same by its definition)
 PAIRS = [
     (Linear(), naive.linear()),
+    (Overlap(3), naive.overlap(3)),
     (Polynomial(1), naive.polynomial(1)),
     (Polynomial(2), naive.polynomial(2)),
     (Polynomial(3, coef0=0.0), naive.polynomial(3, 0.0)),
@@ -98,6 +99,14 @@ def test_whole_numbers_are_numbers(kernel, function, n_columns):
     np.testing.assert_allclose(kernel.diagonal(X), [function(x, x) for x in X], rtol=1e-12)
 
 
+def test_overlap_is_the_share_of_categories_that_agree():
+    codes = np.random.default_rng(5).integers(0, 3, (8, 2))
+    one_hot = np.hstack([np.eye(3)[codes[:, j]] for j in range(2)])
+    agreement = np.array([[np.mean(a == b) for b in codes] for a in codes])
+    np.testing.assert_array_equal(Overlap(2).compute(one_hot, one_hot), agreement)
+    assert Overlap(2).name("city") == "Overlap on city"
+
+
 def test_distances_survive_an_offset():
     """Data a million units away from the origin (a year, a coordinate) keep their distances."""
     X = rows(20, 3) + 1e6
@@ -128,6 +137,8 @@ def test_a_gaussian_never_exceeds_one():
         (lambda: Polynomial(2, coef0=-1), "coef0"),
         (lambda: Polynomial(2, coef0=np.nan), "coef0"),
         (lambda: Polynomial(2, coef0="one"), "coef0"),
+        (lambda: Overlap(0), "count"),
+        (lambda: Overlap(1.5), "count"),
         (lambda: Dirichlet(-1.0), "frequency"),
         (lambda: Dirichlet(np.inf), "frequency"),
         (lambda: Dirichlet("fast"), "frequency"),
@@ -235,7 +246,7 @@ def test_matrices_that_are_no_kernel_are_refused(K, problem):
 # -- a kernel of one's own -----------------------------------------------------------------------------------
 
 
-class Overlap(Kernel):
+class Closeness(Kernel):
     """How many entries of two rows are equal: ten lines are enough for a kernel."""
 
     def __init__(self, power=1):
@@ -251,8 +262,8 @@ def test_a_kernel_of_ones_own_from_fit_to_predict():
     X = rng.integers(0, 3, (90, 6)).astype(float)
     y = np.where(X[:, 0] == X[:, 1], "same", "other")
     X[:, 2] = (X[:, 0] == X[:, 1]) * 1.0
-    model = MKLClassifier([Overlap(), Overlap(power=3), Gaussian(1.0)], norm=2, C=10.0).fit(X[:60], y[:60])
-    assert model.kernel_names_[:2] == ["Overlap(power=1) on all features", "Overlap(power=3) on all features"]
+    model = MKLClassifier([Closeness(), Closeness(power=3), Gaussian(1.0)], norm=2, C=10.0).fit(X[:60], y[:60])
+    assert model.kernel_names_[:2] == ["Closeness(power=1) on all features", "Closeness(power=3) on all features"]
     assert model.converged_
     assert model.score(X[60:], y[60:]) > 0.9
     raw = (X[60:, None] == X[None, :60]).mean(axis=2)
@@ -264,7 +275,7 @@ def test_a_kernel_of_ones_own_from_fit_to_predict():
 def test_defaults_of_the_base_class():
     """diagonal() goes by compute(), in blocks; there is no factor; the kernel is not trusted."""
     X = np.random.default_rng(1).integers(0, 2, (130, 3)).astype(float)
-    kernel = Overlap(power=2)
+    kernel = Closeness(power=2)
     np.testing.assert_array_equal(kernel.diagonal(X), np.ones(130))
     assert kernel.factor(X) is None
     assert not kernel.trusted

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from manykernels.compute.gpu import Device, has_device
-from manykernels.kernels import Gaussian, GaussianLadder, KernelBank, Linear, Polynomial
+from manykernels.kernels import Gaussian, GaussianLadder, KernelBank, Linear, Overlap, Polynomial
 from manykernels.kernels.device import distances
 from manykernels.kernels.device.bank import DeviceBank, DeviceRowsBank
 from manykernels.kernels.device.learned import predict_on
@@ -21,7 +21,7 @@ def data(n=N, d=4):
 
 def some_kernels():
     widths = [Gaussian(w, columns=c) for w in (0.5, 2.0, 8.0) for c in (None, [0], [1, 2])]
-    return [*widths, Linear(), Polynomial(2, columns=[3]), Laplacian(1.0)]
+    return [*widths, Linear(), Overlap(2), Polynomial(2, columns=[3]), Laplacian(1.0)]
 
 
 def both(kernels=None, n=N, **options):

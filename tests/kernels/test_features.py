@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from manykernels import MKLClassifier
-from manykernels.kernels import Dirichlet, Gaussian, KernelBank, Linear, Nystroem, Polynomial, RandomFourier
+from manykernels.kernels import Dirichlet, Gaussian, KernelBank, Linear, Nystroem, Overlap, Polynomial, RandomFourier
 from manykernels.kernels.features import FeatureKernel, FeatureMaps, have_features
 from manykernels.kernels.pairs import PairValues
 from tests.kernels import naive
@@ -34,6 +34,7 @@ EXACT = [
         for coef0 in (0.0, 1.0, 0.3)
         for n_columns in (1, 4)
     ),
+    (Overlap(3), naive.overlap(3), 4),
     *((Dirichlet(frequency), naive.dirichlet(frequency), 1) for frequency in (0.0, 2.0)),
 ]
 every_exact = pytest.mark.parametrize(

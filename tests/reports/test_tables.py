@@ -51,6 +51,11 @@ class TestKernels:
     def test_names_are_not_markup(self):
         assert "Linear on age [bold]" in shown(kernels_table(["Linear on age [bold]"], [1.0]))
 
+    def test_views_in_place_of_kernels(self):
+        text = shown(kernels_table(["lab", "scan"], [1.0, 0.0], title="Views", what="view"))
+        assert text.startswith("Views")
+        assert "1 of 2 views has a positive weight" in text
+
     def test_fits_a_narrow_terminal(self):
         text = shown(kernels_table(["Gaussian(width=0.125) on worst fractal dimension"], [1.0]), width=80)
         assert max(map(len, text.splitlines())) <= 80
@@ -94,6 +99,14 @@ class TestScores:
     def test_the_best_is_bold(self):
         cells = list(scores_table([*ROWS, ("tie", 0.9, "")]).columns[1].cells)
         assert [str(cell.style) for cell in cells] == ["bold", "", "bold"]
+
+    def test_a_second_score(self):
+        rows = [("learned", 0.9, "held out"), ("constant", 0.8, "held out")]
+        table = scores_table(rows, metric="accuracy", beside=("balanced accuracy", [0.7, 0.5]))
+        text = shown(table)
+        assert "balanced accuracy" in text
+        assert "0.7000" in line_of(text, "learned")
+        assert [cell.style for cell in table.columns[2].cells] == ["bold", ""]
 
     def test_a_score_can_be_undefined(self):
         cells = list(scores_table([("a", math.nan, ""), ("b", 0.1, "")]).columns[1].cells)

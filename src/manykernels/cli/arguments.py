@@ -40,6 +40,11 @@ def count(text: str) -> int:
     return int(_number(text, "a whole number of at least 1", lambda value: value >= 1 and value.is_integer()))
 
 
+def folds(text: str) -> int:
+    """Parse a number of folds."""
+    return int(_number(text, "a whole number of at least 2", lambda value: value >= 2 and value.is_integer()))
+
+
 def seed(text: str) -> int:
     """Parse the seed of a random generator."""
     needed = f"a whole number from 0 to {2**32 - 1}"

@@ -1,57 +1,138 @@
-"""The kernels of the command: on all features, and on each column of the table."""
+"""The kernels of the command: on all columns and on each column of the table, or on each view of it."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from manykernels.kernels import Gaussian, Linear, Polynomial
+from manykernels.cli.encoder import Block
+from manykernels.kernels import Gaussian, Linear, Overlap, Polynomial
 from manykernels.kernels.standard import STANDARD_DEGREES, STANDARD_WIDTHS
 
 FEW_WIDTHS = (0.5, 2.0, 8.0)
+# On a circle around the year, the week or the day, which has the radius 1.
+CIRCLE_WIDTHS = (0.5, 2.0)
+# On 0 and 1 every Gaussian says whether two rows agree; a narrow one says nothing else.
+FLAG_WIDTH = 0.5
 MAX_KERNELS = 2000
+# Linear kernels of single columns are held as these columns, so that there can be more of them.
+MAX_LINEAR = 20_000
 ALL = "all features"
+ALL_BUT_TEXT = "all columns but text"
+SCALARS = ("number", "date")
 
 
-def make_kernels(sources: dict[str, list[int]]) -> tuple[list[Any], str]:
+def make_kernels(blocks: Sequence[Block], views: dict[str, list[str]] | None = None) -> tuple[list[Any], str]:
     """List the kernels for a table.
+
+    Numbers and dates get Gaussian and polynomial kernels, categories the overlap kernel, free text linear kernels of
+    its words and of its pieces of words.
 
     Parameters
     ----------
-    sources : dict
-        From the name of each column to its features, as `TableEncoder.sources`.
+    blocks : sequence of Block
+        The outputs of each column, as `TableEncoder.blocks`.
+    views : dict, optional
+        From the name of each view to its columns. With views there are kernels for each view, otherwise for each
+        column and for all of them together.
 
     Returns
     -------
     kernels : list of kernels
-        Each belongs to the group of its column.
+        Each belongs to the group of its view or column.
     note : str
         What was shortened because there are many columns; empty if nothing was.
 
     Examples
     --------
-    >>> kernels, note = make_kernels({"age": [0], "city": [1, 2, 3]})
+    >>> age, city = Block("age", "number", [0], {"age": [0]}), Block("city", "category", [1, 2], {"city": [1, 2]})
+    >>> kernels, note = make_kernels([age, city])
     >>> len(kernels)
-    39
+    27
     """
-    if len(sources) == 1:
-        # All features are the features of this column: one copy of each kernel is enough.
-        return [kernel for item in sources.items() for kernel in _full(*item)], ""
-    kernels = _full(ALL, None)
-    count = len(kernels) * (1 + len(sources))
-    if count <= MAX_KERNELS:
-        return kernels + [kernel for item in sources.items() for kernel in _full(*item)], ""
-    note = (
-        f"{len(sources)} columns would make {count} kernels: each column gets a linear kernel and "
-        f"{len(FEW_WIDTHS)} Gaussian ones, and only all features together get every kernel."
-    )
-    return kernels + [kernel for item in sources.items() for kernel in _few(*item)], note
+    if views:
+        named = {block.name: block for block in blocks}
+        return [k for view, own in views.items() for k in _of_view([named[name] for name in own], view)], ""
+    others = _together(blocks, ALL) + [kernel for block in blocks for kernel in _of_other(block)]
+    scalars = [block for block in blocks if block.kind in SCALARS]
+    count = len(others) + _SIZE * len(scalars)
+    for kernels_of, size, limit, words in _CHOICES:
+        if len(others) + size * len(scalars) <= limit:
+            own = [kernel for block in scalars for kernel in kernels_of(_value(block), block.name, block.name)]
+            note = f"{len(blocks)} columns would make {count} kernels: each number or date gets {words} of its own."
+            return others + own, note if size < _SIZE else ""
+    return others, f"{len(blocks)} columns would make {count} kernels: no number or date gets one of its own."
 
 
-def _full(name: str, columns: Sequence[int] | None) -> list[Any]:
-    gaussians = [Gaussian(width=width, columns=columns, group=name, label=name) for width in STANDARD_WIDTHS]
-    polynomials = [Polynomial(degree, columns=columns, group=name, label=name) for degree in STANDARD_DEGREES]
-    return gaussians + polynomials
+def _of_view(blocks: list[Block], view: str) -> list[Any]:
+    return _together(blocks, view) + [kernel for block in blocks for kernel in _of_text(block, view)]
 
 
-def _few(name: str, columns: Sequence[int]) -> list[Any]:
-    linear = Linear(columns=columns, group=name, label=name)
-    return [linear, *(Gaussian(width=width, columns=columns, group=name, label=name) for width in FEW_WIDTHS)]
+def _together(blocks: Sequence[Block], group: str) -> list[Any]:
+    """Kernels that see all columns but text at once, and the overlap of all categories."""
+    structured = [block for block in blocks if block.kind != "text"]
+    categories = [block for block in structured if block.kind == "category"]
+    # A column by itself has its kernels already, except in a view; a category by itself needs no more than the overlap.
+    least = 1 if group == ALL or structured == categories else 0
+    kernels: list[Any] = []
+    if len(structured) > least:
+        label = ALL_BUT_TEXT if group == ALL and len(structured) < len(blocks) else group
+        kernels += standard_kernels(_outputs(structured), group, label)
+    if len(categories) > (1 if group == ALL else 0):
+        label = "all categories" if group == ALL else group
+        kernels.append(Overlap(len(categories), _outputs(categories), group, label))
+    return kernels
+
+
+def _of_other(block: Block) -> list[Any]:
+    """Kernels of all of a column but the value of a number or date."""
+    if block.kind == "category":
+        return [Overlap(1, block.outputs, block.name, block.name)]
+    if block.kind == "boolean":
+        return [Gaussian(FLAG_WIDTH, block.outputs, block.name, block.name)]
+    if block.kind == "date":
+        circles = list(block.parts.items())[1:]
+        return [kernel for label, own in circles for kernel in _gaussians(CIRCLE_WIDTHS, own, block.name, label)]
+    return _of_text(block, block.name)
+
+
+def _of_text(block: Block, group: str) -> list[Any]:
+    if block.kind != "text":
+        return []
+    return [Linear(outputs, group, label) for label, outputs in block.parts.items() if outputs]
+
+
+def standard_kernels(columns: Sequence[int] | None, group: str, label: str) -> list[Any]:
+    """Gaussian kernels of ten widths and polynomials of degree 1 to 3."""
+    return _gaussians(STANDARD_WIDTHS, columns, group, label) + _polynomials(columns, group, label)
+
+
+def _few(columns: Sequence[int], group: str, label: str) -> list[Any]:
+    return _linear(columns, group, label) + _gaussians(FEW_WIDTHS, columns, group, label)
+
+
+def _linear(columns: Sequence[int], group: str, label: str) -> list[Any]:
+    return [Linear(columns, group, label)]
+
+
+def _gaussians(widths: Sequence[float], columns: Sequence[int] | None, group: str, label: str) -> list[Any]:
+    return [Gaussian(width, columns, group, label) for width in widths]
+
+
+def _polynomials(columns: Sequence[int] | None, group: str, label: str) -> list[Any]:
+    return [Polynomial(degree, columns=columns, group=group, label=label) for degree in STANDARD_DEGREES]
+
+
+def _value(block: Block) -> list[int]:
+    return next(iter(block.parts.values()))
+
+
+def _outputs(blocks: Sequence[Block]) -> list[int]:
+    return [output for block in blocks for output in block.outputs]
+
+
+_SIZE = len(STANDARD_WIDTHS) + len(STANDARD_DEGREES)
+# How to make the kernels of a number, how many they are, how many in all are not too many, and words for them.
+_CHOICES = (
+    (standard_kernels, _SIZE, MAX_KERNELS, ""),
+    (_few, 1 + len(FEW_WIDTHS), MAX_KERNELS, f"a linear kernel and {len(FEW_WIDTHS)} Gaussian ones"),
+    (_linear, 1, MAX_LINEAR, "one linear kernel"),
+)

@@ -10,7 +10,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-SUMMARY = "list or run the benchmarks of a checkout"
 DESCRIPTION = """\
 Run a benchmark of the repository: its scripts stand in the folder benchmarks,
 which an installed package does not have. Start it in a checkout."""

@@ -4,63 +4,118 @@ A kind learns what it needs from the training column (``learn``), writes it as p
 turns any later column into a block of floats (``encode``).
 """
 
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
-from pandas.api import types
+
+from manykernels.cli.values import as_flags, as_numbers, as_texts
 
 MAX_LEVELS = 50
-_FLAGS = {"true": 1.0, "1": 1.0, "1.0": 1.0, "false": 0.0, "0": 0.0, "0.0": 0.0}
+_SHOWN = 3
+
+
+class Column(ABC):
+    """What every kind of column has: words for it, and its encoding as plain data.
+
+    A subclass is a frozen dataclass of what it learned.
+    """
+
+    kind: ClassVar[str]  # in model files
+    word: ClassVar[str]  # in views files and results
+    plural: ClassVar[str]
+    useless: ClassVar[str] = "is constant"  # why learn returned None
+
+    @classmethod
+    @abstractmethod
+    def learn(cls, name: str, column: pd.Series) -> Self | None:
+        """Return the encoding, or None when the column tells the rows not apart."""
+
+    @abstractmethod
+    def encode(self, name: str, column: pd.Series) -> np.ndarray:
+        """Return an array of shape (n_rows, n_outputs)."""
+
+    @abstractmethod
+    def labels(self) -> list[str]:
+        """Return what distinguishes the output columns of this column."""
+
+    @classmethod
+    @abstractmethod
+    def treatment(cls, columns: Mapping[str, Any]) -> str:
+        """Say in words what was done to columns of this kind, given by name."""
+
+    def parts(self) -> dict[str, int]:
+        """Return the parts that get kernels of their own: words before the column's name, and how many outputs."""
+        return {"": len(self.labels())}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {"kind": self.kind, **asdict(self)}  # type: ignore[call-overload]
 
 
 @dataclass(frozen=True)
-class NumericColumn:
+class NumericColumn(Column):
     """A number: missing values become the median, then mean 0 and standard deviation 1.
 
     Parameters
     ----------
     fill, mean, scale : float
         Learned from the training column.
+    missing : bool, default=False
+        Whether a second output tells where the value was missing: where that happened in training.
     """
 
     kind: ClassVar[str] = "numeric"
+    word: ClassVar[str] = "number"
+    plural: ClassVar[str] = "numbers"
     fill: float
     mean: float
     scale: float
+    missing: bool = False
 
     @classmethod
     def learn(cls, name: str, column: pd.Series) -> "NumericColumn | None":
         """Return the encoding, or None when the column is constant."""
-        values = as_numbers(name, column)
-        fill = float(np.nanmedian(values))
-        values = np.where(np.isnan(values), fill, values)
-        if values.min() == values.max():
-            return None
-        with np.errstate(over="ignore"):
-            mean, scale = float(values.mean()), float(values.std())
-        if not np.isfinite([mean, scale]).all() or scale == 0:
-            raise ValueError(f"Column {name!r} cannot be standardized: its values are too large or too close.")
-        return cls(fill, mean, scale)
+        return standardized(cls, name, as_numbers(name, column))
 
     def encode(self, name: str, column: pd.Series) -> np.ndarray:
-        """Return an array of shape (n_rows, 1)."""
+        """Return an array of shape (n_rows, 1), or (n_rows, 2) with the indicator."""
         values = as_numbers(name, column)
-        values = np.where(np.isnan(values), self.fill, values)
-        return ((values - self.mean) / self.scale)[:, None]
+        gone = np.isnan(values)
+        number = (np.where(gone, self.fill, values) - self.mean) / self.scale
+        return np.column_stack([number, gone]) if self.missing else number[:, None]
 
     def labels(self) -> list[str]:
         """Return what distinguishes the output columns of this column."""
-        return [""]
+        return ["", "(missing)"] if self.missing else [""]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data."""
-        return {"kind": self.kind, **asdict(self)}
+    @classmethod
+    def treatment(cls, columns: Mapping[str, "NumericColumn"]) -> str:
+        """Say in words what was done to columns of this kind."""
+        gaps = [name for name, column in columns.items() if column.missing]
+        words = "scaled to mean 0 and standard deviation 1"
+        return words + (f"; missing values: the median, and an indicator ({listed(gaps)})" if gaps else "")
+
+
+def standardized(cls: Any, name: str, values: np.ndarray, **more: Any) -> Any:
+    """Make a column that has a fill, a mean, a scale and an indicator of missing values, or None for a constant."""
+    gone = np.isnan(values)
+    fill = float(np.nanmedian(values))
+    values = np.where(gone, fill, values)
+    if values.min() == values.max():
+        return None
+    with np.errstate(over="ignore"):
+        mean, scale = float(values.mean()), float(values.std())
+    if not np.isfinite([mean, scale]).all() or scale == 0:
+        raise ValueError(f"Column {name!r} cannot be standardized: its values are too large or too close.")
+    return cls(fill=fill, mean=mean, scale=scale, missing=bool(gone.any()), **more)
 
 
 @dataclass(frozen=True)
-class FlagColumn:
+class FlagColumn(Column):
     """True or false: 1 or 0.
 
     Parameters
@@ -70,30 +125,33 @@ class FlagColumn:
     """
 
     kind: ClassVar[str] = "flag"
+    word: ClassVar[str] = "boolean"
+    plural: ClassVar[str] = "true or false"
     fill: float
 
     @classmethod
     def learn(cls, name: str, column: pd.Series) -> "FlagColumn | None":
         """Return the encoding, or None when the column is constant."""
-        values = _as_flags(name, column)
+        values = as_flags(name, column)
         return None if np.ptp(values) == 0 else cls(float(values.mean() >= 0.5))
 
     def encode(self, name: str, column: pd.Series) -> np.ndarray:
         """Return an array of shape (n_rows, 1)."""
-        values = _as_flags(name, column)
+        values = as_flags(name, column)
         return np.where(np.isnan(values), self.fill, values)[:, None]
 
     def labels(self) -> list[str]:
         """Return what distinguishes the output columns of this column."""
         return [""]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data."""
-        return {"kind": self.kind, **asdict(self)}
+    @classmethod
+    def treatment(cls, columns: Mapping[str, "FlagColumn"]) -> str:
+        """Say in words what was done to columns of this kind."""
+        return "true is 1, false is 0"
 
 
 @dataclass(frozen=True)
-class LevelsColumn:
+class LevelsColumn(Column):
     """A category: one 0/1 output for each frequent level, one for the rare ones, one for missing.
 
     A level that was not seen in training is all zeros.
@@ -109,6 +167,8 @@ class LevelsColumn:
     """
 
     kind: ClassVar[str] = "levels"
+    word: ClassVar[str] = "category"
+    plural: ClassVar[str] = "categories"
     levels: list[str]
     rare: list[str]
     missing: bool
@@ -139,133 +199,34 @@ class LevelsColumn:
         """Return what distinguishes the output columns of this column."""
         return [*self.levels, *(["(other)"] if self.rare else []), *(["(missing)"] if self.missing else [])]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data."""
-        return {"kind": self.kind, **asdict(self)}
+    @classmethod
+    def treatment(cls, columns: Mapping[str, "LevelsColumn"]) -> str:
+        """Say in words what was done to columns of this kind."""
+        gaps = [name for name, column in columns.items() if column.missing]
+        many = [name for name, column in columns.items() if column.rare]
+        words = "compared by whether they agree (overlap)"
+        words += f"; missing is a category of its own ({listed(gaps)})" if gaps else ""
+        return words + (f"; all but the {MAX_LEVELS} most frequent count as one ({listed(many)})" if many else "")
 
 
-Column = NumericColumn | FlagColumn | LevelsColumn
-KINDS: dict[str, type[Column]] = {kind.kind: kind for kind in (NumericColumn, FlagColumn, LevelsColumn)}
-
-
-def kind_of(name: str, column: pd.Series) -> type[Column]:
-    """Choose the kind of a column of a training table.
-
-    Parameters
-    ----------
-    name : str
-        For the error message.
-    column : pandas.Series
-        With at least one value.
-
-    Returns
-    -------
-    kind : type
-        One of the classes above.
-
-    Examples
-    --------
-    >>> kind_of("age", pd.Series([1.5, 2.0])).kind
-    'numeric'
-    """
-    values = column.dropna()
-    word = types.infer_dtype(values, skipna=True)
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        return LevelsColumn
-    if word == "boolean":
-        # A missing value is a third answer, which one number cannot hold.
-        return LevelsColumn if column.isna().any() else FlagColumn
-    if word in _NUMBER_WORDS or types.is_numeric_dtype(column.dtype):
-        if word == "complex":
-            raise ValueError(f"Column {name!r} holds complex numbers; it needs real numbers or categories.")
-        return NumericColumn
-    if any(isinstance(value, (list, tuple, dict, set, np.ndarray)) for value in values):
-        raise ValueError(f"Column {name!r} holds lists; each cell needs one number or one category.")
-    return LevelsColumn
-
-
-_DATE_WORDS = {"datetime64", "datetime", "date"}
-_SPAN_WORDS = {"timedelta64", "timedelta"}
-_NUMBER_WORDS = {"integer", "floating", "mixed-integer-float", "decimal"} | _DATE_WORDS | _SPAN_WORDS
-
-
-def as_numbers(name: str, column: pd.Series) -> np.ndarray:
-    """Return a column as floats, missing values as NaN; dates become seconds since 1970.
+def listed(names: list[str], shown: int = _SHOWN) -> str:
+    """Return the first names and how many more there are.
 
     Parameters
     ----------
-    name : str
-        For the error message.
-    column : pandas.Series
-        Numbers, dates, durations or text that reads as numbers.
+    names : list of str
+        At least one.
+    shown : int, default=3
+        How many to name.
 
     Returns
     -------
-    values : array of shape (n_rows,)
+    words : str
 
     Examples
     --------
-    >>> as_numbers("age", pd.Series(["4", None]))
-    array([ 4., nan])
+    >>> listed(["a", "b", "c", "d", "e"])
+    'a, b, c and 2 more'
     """
-    word = types.infer_dtype(column, skipna=True)
-    try:
-        if word in _DATE_WORDS:
-            column = (pd.to_datetime(column, utc=True) - pd.Timestamp(0, tz="UTC")).dt.total_seconds()
-        elif word in _SPAN_WORDS:
-            column = pd.to_timedelta(column).dt.total_seconds()
-        elif word == "decimal":
-            column = column.astype(float)
-        values = pd.to_numeric(column).to_numpy(dtype=np.float64, na_value=np.nan)
-    except (ValueError, TypeError) as error:
-        sample = next((str(value) for value in column.dropna() if not _is_number(value)), "text")
-        raise ValueError(f"Column {name!r} must hold numbers; it holds {sample!r}.") from error
-    if np.isinf(values).any():
-        rows = int(np.isinf(values).sum())
-        raise ValueError(f"Column {name!r} must hold finite numbers; it is infinite in {rows} rows.")
-    return values
-
-
-def as_texts(column: pd.Series) -> pd.Series:
-    """Return a column as text, with 3 and 3.0 alike, and missing values as None.
-
-    Parameters
-    ----------
-    column : pandas.Series
-        Values of any type.
-
-    Returns
-    -------
-    texts : pandas.Series of object
-
-    Examples
-    --------
-    >>> as_texts(pd.Series([3.0, None])).tolist()
-    ['3', None]
-    """
-    texts = [None if missing else _text(value) for value, missing in zip(column, column.isna(), strict=True)]
-    return pd.Series(texts, dtype=object, index=column.index)
-
-
-def _text(value: object) -> str:
-    # One missing value turns a column of integers into floats, which must stay the same levels.
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value).strip()
-
-
-def _as_flags(name: str, column: pd.Series) -> np.ndarray:
-    texts = as_texts(column)
-    values = texts.str.lower().map(_FLAGS).to_numpy(dtype=np.float64)
-    wrong = np.isnan(values) & texts.notna().to_numpy()
-    if wrong.any():
-        raise ValueError(f"Column {name!r} must hold true or false; it holds {texts[wrong].iloc[0]!r}.")
-    return values
-
-
-def _is_number(value: object) -> bool:
-    try:
-        float(str(value))
-    except ValueError:
-        return False
-    return True
+    more = len(names) - shown
+    return ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")

@@ -11,13 +11,12 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score, train_test
 from sklearn.preprocessing import StandardScaler
 
 from manykernels import MKLClassifier
-from manykernels.cli.bank import ALL, make_kernels
+from manykernels.cli.bank import ALL, standard_kernels
 from manykernels.cli.progress import counting_bar, learning_bar
 from manykernels.cli.show import report_console, say, show_model, side_console
 from manykernels.kernels import Gaussian
 from manykernels.reports import scores_table
 
-SUMMARY = "learn from built-in data and explain the result"
 DESCRIPTION = """\
 Tell malignant from benign tumors (Wisconsin breast cancer, which comes with
 scikit-learn) with Gaussian and polynomial kernels on all features and on each
@@ -45,7 +44,8 @@ def run(arguments: argparse.Namespace) -> None:
     """Learn, report, compare."""
     console, side = report_console(), side_console()
     X_train, X_test, y_train, y_test, names = _data()
-    kernels, _ = make_kernels({name: [index] for index, name in enumerate(names)})
+    views = [(None, ALL), *(([index], name) for index, name in enumerate(names))]
+    kernels = [kernel for columns, name in views for kernel in standard_kernels(columns, name, name)]
     say(
         console,
         f"Wisconsin breast cancer: {len(y_train)} tumors to learn from, {len(y_test)} held out; "

@@ -1,26 +1,57 @@
 """A table as numbers, in the same way at training and at prediction."""
 
-from typing import Any
+import itertools
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from manykernels.cli.columns import KINDS, Column, LevelsColumn, as_texts, kind_of
+from manykernels.cli.columns import Column, FlagColumn, LevelsColumn, listed
+from manykernels.cli.kinds import IGNORE, KINDS, kind_of
 
 # pandas calls the columns so that have no name, such as an index that was written with the table.
 _UNNAMED = "Unnamed: "
+_BY_WORD = {kind.word: kind for kind in KINDS}
+_BY_KIND = {kind.kind: kind for kind in KINDS}
+# What a user can say that a column is.
+WORDS = (*_BY_WORD, IGNORE)
+
+
+class Block(NamedTuple):
+    """The outputs of one column: its name and kind, where they stand, and which of them have kernels of their own.
+
+    The parts are outputs by the words for them; the first part of a number or a date is its value.
+    """
+
+    name: str
+    kind: str
+    outputs: list[int]
+    parts: dict[str, list[int]]
 
 
 class TableEncoder:
     """Turn a table into floats, and remember which of them come from which column.
 
-    Numbers are standardized, their missing values are filled with the median; true and false become 1
-    and 0; a category becomes one 0/1 output for each level (the 50 most frequent ones; the others share
-    one); dates become seconds. Constant columns, columns without a name and text that differs in every row
-    are left out.
+    Numbers are standardized, their missing values are filled with the median and marked by an indicator; true and
+    false become 1 and 0; a category becomes one 0/1 output for each level (the 50 most frequent ones; the others
+    share one); dates become a trend and circles; free text becomes tf-idf of words and of pieces of words. Constant
+    columns, columns without a name or without values and identifiers are left out.
+
+    Parameters
+    ----------
+    kinds : mapping from str to str, optional
+        What some columns are, where that is not to be guessed: "number", "boolean", "category", "date", "text", or
+        "ignore" to leave a column out.
 
     Attributes
     ----------
+    columns : dict
+        From the name of each column that is used to its encoding.
+    left_out : dict
+        From the name of each column that is not used to the reason.
+    blocks : list of Block
+        The outputs of each column.
     sources : dict
         From the name of each column that is used to the list of its outputs.
     feature_names : list of str
@@ -40,26 +71,43 @@ class TableEncoder:
     {'age': [0], 'smokes': [1]}
     """
 
-    def __init__(self) -> None:
-        self._columns: dict[str, Column] = {}
-        self.notes: list[str] = []
+    def __init__(self, kinds: Mapping[str, str] | None = None) -> None:
+        self._kinds = dict(kinds or {})
+        self.columns: dict[str, Column] = {}
+        self.left_out: dict[str, str] = {}
+        self._old_notes: list[str] = []
+
+    @property
+    def blocks(self) -> list[Block]:
+        """The outputs of each column that is used."""
+        blocks, place = [], itertools.count()
+        for name, column in self.columns.items():
+            parts = {words + name: list(itertools.islice(place, size)) for words, size in column.parts().items()}
+            blocks.append(Block(name, column.word, [output for own in parts.values() for output in own], parts))
+        return blocks
 
     @property
     def sources(self) -> dict[str, list[int]]:
         """From the name of each column that is used to the list of its outputs."""
-        sources, start = {}, 0
-        for name, column in self._columns.items():
-            size = len(column.labels())
-            sources[name] = list(range(start, start + size))
-            start += size
-        return sources
+        return {block.name: block.outputs for block in self.blocks}
 
     @property
     def feature_names(self) -> list[str]:
         """Names of the outputs, such as ``age`` and ``city=Rome``."""
         return [
-            f"{name}={label}" if label else name for name, column in self._columns.items() for label in column.labels()
+            f"{name}={label}" if label else name for name, column in self.columns.items() for label in column.labels()
         ]
+
+    @property
+    def notes(self) -> list[str]:
+        """What was left out or merged, in sentences."""
+        gone = [f"Column {name!r} {reason} and is left out." for name, reason in self.left_out.items()]
+        merged = [
+            f"Column {name!r} has many levels: its {len(column.rare)} rarest share one output."
+            for name, column in self.columns.items()
+            if isinstance(column, LevelsColumn) and column.rare
+        ]
+        return self._old_notes or gone + merged
 
     def fit(self, table: pd.DataFrame) -> "TableEncoder":
         """Learn the encoding from a training table (without its target).
@@ -74,15 +122,18 @@ class TableEncoder:
         self : TableEncoder
         """
         columns: dict[str, Column] = {}
-        notes: list[str] = []
+        left_out: dict[str, str] = {}
         for name, values in table.items():
-            column = _learn(str(name), values, notes)
-            if column is not None:
-                columns[str(name)] = column
+            learned = self._learn(str(name), values)
+            if isinstance(learned, str):
+                left_out[str(name)] = learned
+            else:
+                columns[str(name)] = learned
         if not columns:
-            reason = "each one is constant, an identifier or without a name" if notes else "it has none"
-            raise ValueError(f"TABLE must have a column to learn from beside the target; {reason}.")
-        self._columns, self.notes = columns, notes
+            reasons = [f"{name!r} {reason.rstrip(',')}" for name, reason in left_out.items()]
+            found = f"{listed(reasons)} (--views can say what a column is)" if reasons else "it has none"
+            raise ValueError(f"TABLE must have a column to learn from beside the target; {found}.")
+        self.columns, self.left_out, self._old_notes = columns, left_out, []
         return self
 
     def transform(self, table: pd.DataFrame) -> np.ndarray:
@@ -97,12 +148,12 @@ class TableEncoder:
         -------
         X : array of float64, shape (n_rows, n_outputs)
         """
-        missing = [name for name in self._columns if name not in table.columns]
+        missing = [name for name in self.columns if name not in table.columns]
         if missing:
             plural = "s" if len(missing) > 1 else ""
             names = ", ".join(repr(name) for name in missing)
             raise ValueError(f"TABLE lacks the column{plural} {names} that the model was trained on.")
-        return np.hstack([column.encode(name, table[name]) for name, column in self._columns.items()])
+        return np.hstack([column.encode(name, table[name]) for name, column in self.columns.items()])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the encoding as plain data, fit for JSON.
@@ -111,8 +162,8 @@ class TableEncoder:
         -------
         state : dict
         """
-        columns = [{"name": name, **column.to_dict()} for name, column in self._columns.items()]
-        return {"columns": columns, "notes": list(self.notes)}
+        columns = [{"name": name, **column.to_dict()} for name, column in self.columns.items()]
+        return {"columns": columns, "left_out": dict(self.left_out), "notes": self.notes}
 
     @classmethod
     def from_dict(cls, state: dict[str, Any]) -> "TableEncoder":
@@ -131,33 +182,25 @@ class TableEncoder:
         try:
             for entry in state["columns"]:
                 fields = {key: value for key, value in entry.items() if key not in ("name", "kind")}
-                encoder._columns[entry["name"]] = KINDS[entry["kind"]](**fields)
-            encoder.notes = list(state["notes"])
+                encoder.columns[entry["name"]] = _BY_KIND[entry["kind"]](**fields)
+            encoder._old_notes = list(state["notes"])
+            encoder.left_out = dict(state.get("left_out", {}))  # older files have the notes alone
         except (KeyError, TypeError) as error:
             raise ValueError("The encoding of the table is not in the form that to_dict gives.") from error
         return encoder
 
-
-def _learn(name: str, values: pd.Series, notes: list[str]) -> Column | None:
-    """Return the encoding of one column, or None and a note on why it is left out."""
-    if name.startswith(_UNNAMED):
-        notes.append(f"Column {name!r} has no name of its own and is left out.")
-        return None
-    if values.isna().all():
-        raise ValueError(f"Column {name!r} has no values in the {len(values)} training rows; remove it.")
-    kind = kind_of(name, values)
-    if kind is LevelsColumn and _is_identifier(values):
-        notes.append(f"Column {name!r} differs in every row, as an identifier does, and is left out.")
-        return None
-    column = kind.learn(name, values)
-    if column is None:
-        notes.append(f"Column {name!r} is constant and is left out.")
-    elif isinstance(column, LevelsColumn) and column.rare:
-        notes.append(f"Column {name!r} has many levels: its {len(column.rare)} rarest share one output.")
-    return column
-
-
-def _is_identifier(values: pd.Series) -> bool:
-    present = as_texts(values).dropna()
-    # Categories declared as such are trusted; with one row there is nothing to compare.
-    return not isinstance(values.dtype, pd.CategoricalDtype) and len(present) > 1 and present.is_unique
+    def _learn(self, name: str, values: pd.Series) -> Column | str:
+        """Return the encoding of one column, or why it is left out."""
+        word = self._kinds.get(name)
+        if word == IGNORE:
+            return "is to be ignored"
+        if word is None and name.startswith(_UNNAMED):
+            return "has no name of its own"
+        if values.isna().all():
+            return f"has no values in the {len(values)} training rows"
+        kind = kind_of(name, values) if word is None else _BY_WORD[word]
+        if isinstance(kind, str):
+            return kind
+        if kind is FlagColumn and values.isna().any():
+            kind = LevelsColumn  # a missing value is a third answer
+        return kind.learn(name, values) or kind.useless

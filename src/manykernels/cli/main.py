@@ -3,12 +3,19 @@
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from importlib import import_module
 from importlib.metadata import version
 from typing import NoReturn
 
-from manykernels.cli import bench, demo, fit, predict
-
+# Each command is a module of this package, which is imported when its arguments are needed: some take seconds.
+COMMANDS = {
+    "demo": "learn from built-in data and explain the result",
+    "fit": "learn from a table and write a model",
+    "predict": "apply a model to a table",
+    "report": "report on a model in one HTML file",
+    "bench": "list or run the benchmarks of a checkout",
+}
 OK, BAD_INPUT, INTERRUPTED = 0, 2, 130
 
 DESCRIPTION = """\
@@ -20,7 +27,8 @@ EPILOG = """\
 examples:
   manykernels demo
   manykernels fit people.csv --target churn
-  manykernels predict people.mkl new_people.csv --output predictions.csv"""
+  manykernels predict people.mkl new_people.csv --output predictions.csv
+  manykernels report people.mkl people.csv --out people.html"""
 
 
 class Parser(argparse.ArgumentParser):
@@ -31,8 +39,13 @@ class Parser(argparse.ArgumentParser):
         raise ValueError(f"{message} (see {self.prog} --help).")
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser(wanted: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
     """Return the parser of the command and of its subcommands.
+
+    Parameters
+    ----------
+    wanted : iterable of str, default=COMMANDS
+        The subcommands whose arguments are needed; the others have a summary only.
 
     Returns
     -------
@@ -43,20 +56,17 @@ def build_parser() -> argparse.ArgumentParser:
     >>> build_parser().parse_args(["fit", "people.csv", "--target", "churn"]).norm
     1.0
     """
-    raw = argparse.RawDescriptionHelpFormatter
+    raw, wanted = argparse.RawDescriptionHelpFormatter, set(wanted)
     parser = Parser(prog="manykernels", description=DESCRIPTION, epilog=EPILOG, formatter_class=raw)
     parser.add_argument("--version", action="version", version=f"manykernels {version('manykernels')}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, dest="command")
-    for name, module in (("demo", demo), ("fit", fit), ("predict", predict), ("bench", bench)):
-        command = commands.add_parser(
-            name,
-            help=module.SUMMARY,
-            description=module.DESCRIPTION,
-            epilog=module.EPILOG,
-            formatter_class=raw,
-        )
-        module.add_arguments(command)
-        command.set_defaults(run=module.run)
+    for name, summary in COMMANDS.items():
+        command = commands.add_parser(name, help=summary, formatter_class=raw)
+        if name in wanted:
+            module = import_module(f"manykernels.cli.{name}")
+            command.description, command.epilog = module.DESCRIPTION, module.EPILOG
+            module.add_arguments(command)
+            command.set_defaults(run=module.run)
     return parser
 
 
@@ -75,7 +85,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     _replace_unprintable()
     try:
-        arguments = build_parser().parse_args(argv)
+        given = sys.argv[1:] if argv is None else list(argv)
+        arguments = build_parser([word for word in given if word in COMMANDS][:1]).parse_args(given)
         arguments.run(arguments)
     except BrokenPipeError:
         # The reader (such as `head`) has seen enough. Python would complain again while it flushes at exit.

@@ -1,7 +1,6 @@
 """``manykernels predict``: apply a model to a table."""
 
 import argparse
-import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,13 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from manykernels import load
-from manykernels.cli.encoder import TableEncoder
-from manykernels.cli.fit import EXTRA
+from manykernels.cli.opened import encode_table, open_model
 from manykernels.cli.show import say, side_console
-from manykernels.cli.tables import is_libsvm, read_table
 
-SUMMARY = "apply a model to a table"
 DESCRIPTION = """\
 Predict each row of a table with a model that `manykernels fit` wrote. The
 predictions are written as CSV, in the order of the rows: prediction; for two
@@ -39,36 +34,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Load, encode, predict, write."""
-    model, kept = _load(Path(arguments.model))
-    encoder = TableEncoder.from_dict(kept.get("encoder", {}))
+    model, encoder, _ = open_model(arguments.model)
     if arguments.output and not Path(arguments.output).parent.is_dir():
         raise ValueError(f"--output must lie in a folder that exists; got '{arguments.output}'.")
-    table = read_table(arguments.table)
-    if is_libsvm(arguments.table):
-        table = _with_zeros(table, encoder)
-    predictions = _predictions(model, encoder.transform(table))
+    predictions = _predictions(model, encode_table(arguments.table, encoder)[1])
     predictions.to_csv(arguments.output or sys.stdout, index=False)
     if arguments.output:
         say(side_console(), f"{len(predictions)} predictions are in {arguments.output}.")
-
-
-def _load(path: Path) -> tuple[Any, dict[str, Any]]:
-    if not path.is_file():
-        raise ValueError(f"MODEL must be a file that `manykernels fit` wrote; there is no file '{path}'.")
-    model = load(path)
-    kept = model.extra_.get(EXTRA)
-    if kept is None:
-        raise ValueError(
-            f"MODEL must be a file that `manykernels fit` wrote; '{path}' comes from Python and does not "
-            "say how to read a table."
-        )
-    return model, kept
-
-
-def _with_zeros(table: pd.DataFrame, encoder: TableEncoder) -> pd.DataFrame:
-    """Add the features that no row of a LIBSVM file mentions: they are zero."""
-    absent = [name for name in encoder.sources if name not in table and re.fullmatch(r"f\d+", name)]
-    return pd.concat([table, pd.DataFrame(0.0, index=table.index, columns=pd.Index(absent))], axis=1)
 
 
 def _predictions(model: Any, X: np.ndarray) -> pd.DataFrame:

@@ -10,13 +10,13 @@ from types import FrameType
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from manykernels.core.progress import follow, listen
+from manykernels.core.progress import listen
+from manykernels.reports.bars import follow_bar, progress_bars
 
 
 @contextmanager
-def learning_bar(console: Console, title: str) -> Iterator[None]:
+def learning_bar(console: Console, title: str) -> Iterator[list[str]]:
     """Show a progress bar for the fit inside the block, and its warnings afterwards.
 
     Parameters
@@ -25,20 +25,23 @@ def learning_bar(console: Console, title: str) -> Iterator[None]:
         The bar vanishes from it at the end; nothing is drawn where it is no terminal.
     title : str
         Stands before the bar.
+
+    Yields
+    ------
+    notes : list of str
+        Holds the warnings once the block has ended.
     """
-    with _notes_of_warnings(console), _interruptible(), _progress(console) as progress:
+    with _notes_of_warnings(console) as notes, _interruptible(), progress_bars(console) as progress:
         task = progress.add_task(title, total=1.0, state="")
         with listen(GapMeter(progress, task)):
-            yield
+            yield notes
 
 
 @contextmanager
-def path_bar(console: Console, title: str) -> Iterator[None]:
-    """Show a progress bar over the points of the path or the cross-validation inside the block."""
-    with _notes_of_warnings(console), _progress(console) as progress:
-        task = progress.add_task(title, total=None, state="")
-        with follow(lambda done, total, what: progress.update(task, completed=done, total=total, state=what)):
-            yield
+def path_bar(console: Console, title: str) -> Iterator[list[str]]:
+    """Show a progress bar over the points of the cross-validation inside the block; yields as `learning_bar`."""
+    with _notes_of_warnings(console) as notes, follow_bar(console, title):
+        yield notes
 
 
 class GapMeter:
@@ -90,23 +93,20 @@ def counting_bar(console: Console, title: str, total: int) -> Iterator[Any]:
     total : int
         Number of steps.
     """
-    with _notes_of_warnings(console), _progress(console) as progress:
+    with _notes_of_warnings(console), progress_bars(console) as progress:
         task = progress.add_task(title, total=total, state="")
         yield lambda: progress.advance(task)
 
 
-def _progress(console: Console) -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[state]}"))
-    return Progress(*columns, TimeElapsedColumn(), console=console, transient=True)
-
-
 @contextmanager
-def _notes_of_warnings(console: Console) -> Iterator[None]:
-    """Say each warning once, as a note instead of a line of source code."""
+def _notes_of_warnings(console: Console) -> Iterator[list[str]]:
+    """Say each warning once, as a note instead of a line of source code, and keep it in the list."""
+    notes: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        yield
-    for text in dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught):
+        yield notes
+    notes += dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught)
+    for text in notes:
         console.print(f"note: {text}", markup=False, highlight=False, soft_wrap=True)
 
 

@@ -1,8 +1,10 @@
 """Scores on held-out rows, as rows of a table: name, score, note."""
 
 import math
+import warnings
 
 import numpy as np
+from sklearn.metrics import balanced_accuracy_score
 
 Row = tuple[str, float, str]
 
@@ -55,27 +57,82 @@ def r2_row(name: str, predicted: np.ndarray, truth: np.ndarray) -> Row:
     return name, r2, f"root mean squared error {math.sqrt(squares / len(truth)):.4g}"
 
 
-def constant_row(trained: np.ndarray, truth: np.ndarray, regression: bool) -> Row:
-    """Score what needs no features at all: the mean, or the most frequent class, of the training rows.
+def constant_prediction(trained: np.ndarray, count: int) -> np.ndarray:
+    """Predict what needs no features at all: the mean, or the most frequent class, of the training rows.
 
     Parameters
     ----------
-    trained, truth : arrays
-        Targets of the training rows and of the held-out rows.
-    regression : bool
-        Whether they are numbers, not classes.
+    trained : array
+        Targets of the training rows: floats for regression, else labels.
+    count : int
+        How many rows to predict.
 
     Returns
     -------
-    row : tuple of (name, score, note)
+    predicted : array of shape (count,)
 
     Examples
     --------
-    >>> constant_row(np.array(["a", "a", "b"]), np.array(["a", "b"]), regression=False)
-    ('always a', 0.5, '1 of 2 wrong')
+    >>> constant_prediction(np.array([1, 1, 2]), 2)
+    array([1, 1])
+    >>> constant_prediction(np.array([1.0, 2.0]), 2)
+    array([1.5, 1.5])
     """
-    if regression:
-        return r2_row("always the mean", np.full(len(truth), trained.mean()), truth)
+    if trained.dtype.kind == "f":
+        return np.full(count, trained.mean())
     labels, counts = np.unique(trained, return_counts=True)
-    common = labels[counts.argmax()]
-    return accuracy_row(f"always {common}", np.full(len(truth), common), truth)
+    return np.full(count, labels[counts.argmax()])
+
+
+def constant_name(predicted: np.ndarray) -> str:
+    """Return words for a constant prediction."""
+    return "always the mean" if predicted.dtype.kind == "f" else f"always {predicted[0]}"
+
+
+def figures(predicted: np.ndarray, truth: np.ndarray) -> dict[str, float]:
+    """Return the scores of a prediction by name.
+
+    Parameters
+    ----------
+    predicted, truth : arrays of shape (n_rows,)
+        Floats for regression, else labels.
+
+    Returns
+    -------
+    scores : dict
+        r2 and rmse, or accuracy and balanced_accuracy.
+
+    Examples
+    --------
+    >>> figures(np.array(["a", "a"]), np.array(["a", "b"]))
+    {'accuracy': 0.5, 'balanced_accuracy': 0.5}
+    """
+    if truth.dtype.kind == "f":
+        rmse = math.sqrt(float(np.mean((predicted - truth) ** 2)))
+        return {"r2": r2_row("", predicted, truth)[1], "rmse": rmse}
+    return {
+        "accuracy": accuracy_row("", predicted, truth)[1],
+        "balanced_accuracy": balanced_accuracy(predicted, truth),
+    }
+
+
+def balanced_accuracy(predicted: np.ndarray, truth: np.ndarray) -> float:
+    """Return the accuracy within each class, averaged over the classes: always saying one class gets 1/2 of two.
+
+    Parameters
+    ----------
+    predicted, truth : arrays of shape (n_rows,)
+        Labels.
+
+    Returns
+    -------
+    score : float
+
+    Examples
+    --------
+    >>> balanced_accuracy(np.array(["no"] * 4), np.array(["no", "no", "no", "yes"]))
+    0.5
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a class that was predicted may be absent from the truth
+        return float(balanced_accuracy_score(truth, predicted))

@@ -1,21 +1,53 @@
 """What the commands print: the report on standard output, progress and notes on standard error."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from rich import box
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
+from manykernels.cli.columns import listed
+from manykernels.cli.encoder import TableEncoder
+from manykernels.cli.kinds import KINDS
 from manykernels.reports import certificate_table, kernels_table
 
+# Names of columns in the overview; the others are counted.
+_NAMED = 6
+_ADVICE = "If a column is something else, a file for --views can say so."
 
-def report_console() -> Console:
-    """Return the console of standard output."""
-    return Console(highlight=False)
+
+def report_console(quiet: bool = False) -> Console:
+    """Return the console of standard output; a quiet one prints nothing."""
+    return Console(highlight=False, quiet=quiet)
 
 
 def side_console() -> Console:
     """Return the console of standard error."""
     return Console(stderr=True, highlight=False)
+
+
+def counted(count: int, word: str) -> str:
+    """Return a number with its noun, in the plural where needed.
+
+    Parameters
+    ----------
+    count : int
+        How many.
+    word : str
+        Of what, in the singular.
+
+    Returns
+    -------
+    words : str
+
+    Examples
+    --------
+    >>> counted(1, "row"), counted(2, "row")
+    ('1 row', '2 rows')
+    """
+    return f"{count} {word}{'' if count == 1 else 's'}"
 
 
 def say(console: Console, text: str) -> None:
@@ -29,9 +61,29 @@ def show_notes(console: Console, notes: Iterable[str]) -> None:
         say(console, f"note: {note}")
 
 
-def show_model(console: Console, model: Any, seconds: float) -> None:
-    """Print the learned kernels and the certificate of a fitted estimator."""
+def show_columns(console: Console, encoder: TableEncoder) -> None:
+    """Print how many columns of each kind there are, what was done to them, and what was left out and why."""
+    style: dict[str, Any] = {"min_width": 50, "box": box.SIMPLE_HEAD, "title_style": "bold"}
+    table = Table(title="Columns", title_justify="left", caption=_ADVICE, caption_justify="left", **style)
+    table.add_column("kind", no_wrap=True)
+    table.add_column("", justify="right", no_wrap=True)
+    table.add_column("names", overflow="fold", ratio=2)
+    table.add_column("treatment", ratio=3)
+    for kind in KINDS:
+        own = {name: column for name, column in encoder.columns.items() if isinstance(column, kind)}
+        if own:
+            table.add_row(*map(Text, (kind.plural, str(len(own)), listed(list(own), _NAMED), kind.treatment(own))))
+    for reason, names in _by_reason(encoder.left_out).items():
+        why = f"{reason.rstrip(',')}" if len(names) == 1 else f"each {reason.rstrip(',')}"
+        table.add_row(*map(Text, ("left out", str(len(names)), listed(names, _NAMED), why)))
+    console.print(table)
+
+
+def show_model(console: Console, model: Any, seconds: float, views: bool = False) -> None:
+    """Print the learned kernels, the weights of the views if there are any, and the certificate of an estimator."""
     console.print(kernels_table(model.kernel_names_, model.weights_))
+    if views:
+        console.print(kernels_table(model.group_names_, model.group_weights_, title="Views", what="view"))
     console.print(
         certificate_table(
             objective=model.objective_,
@@ -43,3 +95,10 @@ def show_model(console: Console, model: Any, seconds: float) -> None:
             seconds=seconds,
         )
     )
+
+
+def _by_reason(left_out: Mapping[str, str]) -> dict[str, list[str]]:
+    reasons: dict[str, list[str]] = {}
+    for name, reason in left_out.items():
+        reasons.setdefault(reason, []).append(name)
+    return reasons

@@ -1,5 +1,6 @@
 """Read a table from a file, whatever its format: the suffix of its name says which."""
 
+import csv
 import gzip
 import os
 import warnings
@@ -17,6 +18,8 @@ from manykernels.cli.arff import parse_arff
 
 # A LIBSVM file is sparse, its table is not: beyond this many cells (2 GB) it would not fit a laptop.
 MAX_CELLS = 250_000_000
+# What is looked at to tell text from other files.
+_START = 1 << 16
 
 
 def read_table(path: str | os.PathLike[str]) -> pd.DataFrame:
@@ -60,8 +63,8 @@ def read_table(path: str | os.PathLike[str]) -> pd.DataFrame:
     except pd.errors.EmptyDataError as error:
         raise ValueError(f"TABLE must have a line of column names and rows; '{path}' is empty.") from error
     except UnicodeDecodeError as error:
-        raise ValueError(f"TABLE must be text in UTF-8; '{path}' is not.") from error
-    except (OSError, EOFError, zlib.error, ValueError, pyarrow.ArrowException) as error:
+        raise ValueError(f"TABLE must be text in UTF-8; '{path}' is not: save it in that encoding.") from error
+    except (OSError, EOFError, zlib.error, csv.Error, ValueError, pyarrow.ArrowException) as error:
         raise ValueError(f"TABLE '{path}' cannot be read as {_suffix(path)[1:]}: {_reason(error)}.") from error
     return _checked(table, path)
 
@@ -87,10 +90,10 @@ def is_libsvm(path: str | os.PathLike[str]) -> bool:
 
 
 def read_csv(path: Path) -> pd.DataFrame:
-    """Read comma-separated values; semicolons are recognized from the line of names."""
+    """Read comma-separated values; semicolons and tabs are recognized from the line of names."""
     with _open_text(path) as lines:
         header = lines.readline()
-    return _read_separated(path, ";" if ";" in header and "," not in header else ",")
+    return _read_separated(path, next((mark for mark in ",;\t" if mark in header), ","))
 
 
 def read_tsv(path: Path) -> pd.DataFrame:
@@ -174,20 +177,58 @@ def _reader(path: Path) -> Callable[[Path], pd.DataFrame]:
 
 
 def _open_text(path: Path) -> TextIO:
+    compressed = path.name.lower().endswith(".gz")
+    with gzip.open(path) if compressed else open(path, "rb") as file:
+        start = file.read(_START)
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise ValueError("it is in UTF-16, as some spreadsheets write text; save it as CSV in UTF-8")
+    if b"\0" in start:
+        raise ValueError("it is no text file")
     # "utf-8-sig" drops the byte-order mark that spreadsheets write.
-    if path.name.lower().endswith(".gz"):
-        return gzip.open(path, "rt", encoding="utf-8-sig")
-    return open(path, encoding="utf-8-sig")
+    return gzip.open(path, "rt", encoding="utf-8-sig") if compressed else open(path, encoding="utf-8-sig")
 
 
 def _read_separated(path: Path, separator: str) -> pd.DataFrame:
+    names = _names(path, separator)
     with _open_text(path) as lines, warnings.catch_warnings():
         # Rows longer than the line of names: pandas would warn and drop their last values.
         warnings.simplefilter("error", pd.errors.ParserWarning)
         try:
-            return pd.read_csv(lines, sep=separator, skipinitialspace=True, index_col=False, low_memory=False)
+            table = pd.read_csv(lines, sep=separator, skipinitialspace=True, index_col=False, low_memory=False)
         except pd.errors.ParserWarning as warning:
             raise ValueError("its rows have more values than its first line has names") from warning
+    if len(table) and table.iloc[:, -1].isna().any():
+        _refuse_short_rows(path, separator, len(names))
+    table = _with_points(table) if separator == ";" else table
+    table.columns = pd.Index([name or own for name, own in zip(names, table.columns, strict=True)])
+    return table
+
+
+def _names(path: Path, separator: str) -> list[str]:
+    """Return the names of the columns as they are written; pandas would rename the second of two that are alike."""
+    with _open_text(path) as lines:
+        rows = (row for row in csv.reader(lines, delimiter=separator, skipinitialspace=True) if row)
+        return next(rows, [])
+
+
+def _refuse_short_rows(path: Path, separator: str, count: int) -> None:
+    """Raise where a row ends early: pandas would take the values that are not there for missing ones."""
+    with _open_text(path) as lines:
+        rows = csv.reader(lines, delimiter=separator, skipinitialspace=True)
+        for row in rows:
+            if len(row) < count and any(cell.strip() for cell in row):
+                raise ValueError(f"line {rows.line_num} has {len(row)} values, and the first line has {count} names")
+
+
+def _with_points(table: pd.DataFrame) -> pd.DataFrame:
+    """Turn columns of numbers such as 3,14 into numbers: where semicolons separate values, commas often mean that."""
+    for name in table.columns[[not pd.api.types.is_numeric_dtype(kind) for kind in table.dtypes]]:
+        texts = table[name].dropna().astype(str)
+        if len(texts) and texts.str.fullmatch(r"[+-]?\d+(,\d+)?").all():
+            table[name] = pd.to_numeric(
+                table[name].astype(object).where(table[name].isna(), texts.str.replace(",", "."))
+            )
+    return table
 
 
 def _checked(table: pd.DataFrame, path: Path) -> pd.DataFrame:

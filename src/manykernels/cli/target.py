@@ -7,10 +7,11 @@ import numpy as np
 import pandas as pd
 from sklearn.model_selection import train_test_split
 
-from manykernels.cli.columns import as_numbers, as_texts
+from manykernels.cli.values import as_numbers, as_texts
 
 # Beyond this many names, a message that lists them all would no longer be read.
 _SHOWN = 8
+_MANY_CLASSES = 20
 
 
 def take_target(table: pd.DataFrame, name: str, regression: bool) -> tuple[pd.DataFrame, np.ndarray]:
@@ -109,6 +110,8 @@ def _numbers(name: str, column: pd.Series) -> np.ndarray:
 
 
 def _labels(name: str, column: pd.Series) -> np.ndarray:
+    if pd.api.types.is_float_dtype(column.dtype) and np.isinf(column.to_numpy(dtype=np.float64)).any():
+        raise ValueError(f"--target {name!r} must hold classes; it is infinite in some rows.")
     if pd.api.types.is_float_dtype(column.dtype) and (column % 1 != 0).any():
         raise ValueError(
             f"--target {name!r} must hold classes; it holds fractions such as "
@@ -128,10 +131,10 @@ def _check_classes(target: np.ndarray, n_test: int, test_size: float) -> None:
     classes, counts = np.unique(target, return_counts=True)
     if counts.min() < 2:
         rare = str(classes[counts.argmin()])
-        raise ValueError(
-            f"--target needs two rows of each class to hold some out; class {rare!r} has one "
-            "(remove it, or use --test-size 0)."
-        )
+        advice = "remove it, or use --test-size 0"
+        if target.dtype.kind in "iu" and len(classes) > _MANY_CLASSES:
+            advice = f"add --regression to predict a number, as {len(classes)} different ones suggest"
+        raise ValueError(f"--target needs two rows of each class to hold some out; class {rare!r} has one ({advice}).")
     if min(n_test, len(target) - n_test) < len(classes):
         raise ValueError(
             f"--test-size {test_size:g} splits {len(target)} rows into {len(target) - n_test} and {n_test}; "

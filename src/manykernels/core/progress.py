@@ -40,12 +40,13 @@ def listen(callback: Callable[[Step], None]) -> Iterator[None]:
 
 @contextmanager
 def silent() -> Iterator[None]:
-    """Keep the steps inside the block from the listeners: they belong to a problem that nobody asked about."""
-    token = _listeners.set(())
+    """Keep the steps and points inside the block to themselves: they belong to a problem that nobody asked about."""
+    listeners, followers = _listeners.set(()), _followers.set(())
     try:
         yield
     finally:
-        _listeners.reset(token)
+        _listeners.reset(listeners)
+        _followers.reset(followers)
 
 
 def emit(step: Step) -> None:

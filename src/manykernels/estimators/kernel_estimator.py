@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from manykernels.core.results import Step
 from manykernels.core.rows import CheckedRows, is_on_disk, refuse_row_source
 from manykernels.estimators.predictor import Predictor
-from manykernels.kernels import KernelBank, standard_bank
+from manykernels.kernels import KernelBank
 from manykernels.kernels.missing import check_views
+from manykernels.kernels.standard import as_bank
 from manykernels.kernels.texts import run_lengths
 
 
@@ -24,12 +26,9 @@ class KernelEstimator(BaseEstimator):
     _predictors: list[Predictor]
 
     def _bank(self, X: Any) -> KernelBank:
-        if isinstance(self.kernels, KernelBank):
-            return self.kernels
         if isinstance(self.kernels, str):
             check_choice("kernels", self.kernels, ("standard",))
-            return standard_bank(X)
-        return KernelBank(self.kernels)
+        return as_bank(self.kernels, X)
 
     @staticmethod
     def _table(given: Any, X: Any) -> Any:
@@ -158,6 +157,52 @@ class KernelEstimator(BaseEstimator):
         kernels = [predictor.kernel.pairwise(X, Z) for predictor in self._predictors]
         return kernels[0] if len(kernels) == 1 else np.array(kernels)
 
+    def kernel_matrices(self, X: Any, places: Any) -> np.ndarray:
+        """Return kernels with a positive weight one by one, without their weights, between the rows of X.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
+        places : sequence of int
+            Which ones: places in ``weights_``, of those in ``active_``.
+
+        Returns
+        -------
+        ndarray of shape (len(places), n_samples, n_samples)
+            Not normalized, but for ``normalize="cosine"``, and not centered.
+
+        Examples
+        --------
+        >>> from manykernels import MKLClassifier
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = MKLClassifier().fit(X, y)
+        >>> model.kernel_matrices(X[:5], model.active_[:2]).shape
+        (2, 5, 5)
+        """
+        check_is_fitted(self)
+        wanted = {int(place): at for at, place in enumerate(places)}
+        checked = self._checked(_in_memory(X))
+        out, found = np.zeros((len(wanted), checked.shape[0], checked.shape[0])), set()
+        for predictor in self._predictors:
+            if predictor.active.size != len(predictor.kernel.bound):  # the nodes of a ladder stand for its kernels
+                return self._bound_matrices(X, checked, list(wanted))
+            local = {j: int(k) for j, k in enumerate(predictor.active) if int(k) in wanted}
+            for j, block in predictor.kernel.blocks(checked, checked, local):
+                out[wanted[local[j]]] = block
+            found |= set(local.values())
+        if found != set(wanted):
+            raise ValueError(f"places must be of kernels in active_, got {sorted(set(wanted) - found)[0]}.")
+        return out
+
+    def _bound_matrices(self, X: Any, checked: Any, places: list[int]) -> np.ndarray:
+        table = self._table(X, checked)
+        bank = self._bank(table)
+        if len(bank) != len(self.kernel_names_):
+            raise ValueError("The model does not hold its kernels one by one.")
+        options: dict[str, Any] = {"normalize": "cosine" if self.normalize == "cosine" else None, "precision": "double"}
+        return bank.bind(checked, source=table, **options).rows(np.arange(checked.shape[0]), np.array(places))
+
     def save(self, path: Any, extra: dict | None = None) -> None:
         """Write the fitted model to a file: a zip of JSON and .npy arrays that runs no code when opened.
 
@@ -170,6 +215,40 @@ class KernelEstimator(BaseEstimator):
         from manykernels.estimators.persistence import save  # noqa: PLC0415 - it knows the estimators
 
         save(self, path, extra)
+
+    @available_if(lambda self: hasattr(self, "predict"))
+    def report(self, X: Any, y: Any, path: Any = None, **options: Any) -> Any:
+        """Report on the fitted model in one HTML file: what it learned, how sure and how good it is.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
+            The training data, in the form that ``fit`` got, to cross-validate the settings on.
+        y : array of shape (n_samples,)
+        path : str or path, optional
+            File to write.
+        **options
+            ``folds=5``, ``max_samples=5000``, ``random_state=0``, ``X_test``, ``y_test``, ``title`` and others: see
+            :func:`manykernels.reports.make_report`, which also reports on pipelines.
+
+        Returns
+        -------
+        manykernels.reports.Report
+            ``html`` is the page, ``save(path)`` writes it, and a notebook shows it; ``learned`` and ``assessment`` have
+            the figures.
+
+        Examples
+        --------
+        >>> from manykernels import MKLClassifier
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> report = MKLClassifier().fit(X, y).report(X, y, folds=3)
+        >>> report.learned.by_view[0].name
+        'x3'
+        """
+        from manykernels.reports import make_report  # noqa: PLC0415 - most fits need no report
+
+        return make_report(self, X, y, path, **options)
 
     def _for_file(self) -> list[Predictor]:
         """Return the predictors as a model file holds them."""

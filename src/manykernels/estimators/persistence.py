@@ -33,7 +33,17 @@ from manykernels.estimators.predictor import Predictor
 from manykernels.estimators.regressor import MKLRegressor
 from manykernels.estimators.two_stage import TwoStageMKLClassifier, TwoStageMKLRegressor
 from manykernels.estimators.ufo import UFOMKLClassifier, UFOMKLRegressor
-from manykernels.kernels import Dirichlet, Gaussian, Kernel, Linear, Nystroem, Polynomial, Precomputed, RandomFourier
+from manykernels.kernels import (
+    Dirichlet,
+    Gaussian,
+    Kernel,
+    Linear,
+    Nystroem,
+    Overlap,
+    Polynomial,
+    Precomputed,
+    RandomFourier,
+)
 from manykernels.kernels.groups import BoundKernel
 from manykernels.kernels.learned import LearnedKernel
 from manykernels.kernels.parametric import ParametricKernel
@@ -58,6 +68,7 @@ _ESTIMATORS: dict[str, type[KernelEstimator]] = {
 }
 _KERNELS: tuple[type[Kernel], ...] = (
     Linear,
+    Overlap,
     Polynomial,
     Gaussian,
     Dirichlet,
@@ -157,7 +168,7 @@ def load(path: Any, kernels: Iterable[type[Kernel]] = ()) -> Any:
     -------
     estimator
         Fitted, of the class that was saved. Its ``kernels`` parameter holds the active kernels, unless it was
-        "standard"; a two-stage model has the learner's numbers, not the learner.
+        "standard" (``kernels_are_chosen_`` says which); a two-stage model has the learner's numbers, not the learner.
 
     Examples
     --------
@@ -238,6 +249,7 @@ def _decode(manifest: dict, arrays: dict[str, np.ndarray], known: dict[str, type
             setattr(estimator, name, array.astype(object) if manifest["texts"][name] == "object" else array)
     estimator.trace_ = [Step(**step) for step in manifest["trace"]]
     estimator.extra_ = manifest["extra"]
+    estimator.kernels_are_chosen_ = manifest["parameters"]["kernels"] is None
     estimator._predictors = predictors
     estimator._opened()
     return estimator

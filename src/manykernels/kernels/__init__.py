@@ -5,6 +5,7 @@ from manykernels.kernels.base import Dirichlet, Gaussian, Kernel, Linear, Polyno
 from manykernels.kernels.continuous import ContinuousFamily, DirichletFamily, GaussianFamily
 from manykernels.kernels.features import Nystroem, RandomFourier
 from manykernels.kernels.ladder import GaussianLadder
+from manykernels.kernels.overlap import Overlap
 from manykernels.kernels.parametric import ParametricKernel
 from manykernels.kernels.powers import PowerOfSum
 from manykernels.kernels.precomputed import Precomputed
@@ -22,6 +23,7 @@ __all__ = [
     "KernelBank",
     "Linear",
     "Nystroem",
+    "Overlap",
     "ParametricKernel",
     "Polynomial",
     "PowerOfSum",

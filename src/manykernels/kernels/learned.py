@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,7 +61,7 @@ class LearnedKernel:
         out = np.zeros((coef.shape[1], X.shape[0]))
         step = max(1, _BLOCK_ENTRIES // max(1, self.X.shape[0]))
         for low in range(0, X.shape[0], step):
-            for k, block in self._blocks(X[low : low + step], self.X):
+            for k, block in self.blocks(X[low : low + step], self.X):
                 out[:, low : low + step] += self.coefficients[k] * (coef[k] @ block.T)
         return out
 
@@ -69,9 +69,9 @@ class LearnedKernel:
         """Return k(x_i, x_i)."""
         return np.array([self.pairwise(X[i : i + 1], X[i : i + 1])[0, 0] for i in range(X.shape[0])])
 
-    def _blocks(self, X: Any, Z: Any) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield (place, raw or cosine-normalized block) for each active kernel."""
-        for group in make_groups(self.bound):
+    def blocks(self, X: Any, Z: Any, places: Iterable[int] | None = None) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield (place, raw or cosine-normalized block) for each active kernel, or for those at ``places``."""
+        for group in make_groups(self.bound, places):
             V, W = group.view(X), group.view(Z)
             for g, block in group.blocks(V, W, range(len(group.kernels))):
                 if self.cosine:
@@ -83,7 +83,7 @@ class LearnedKernel:
     def _sum(self, X: Any, Z: Any, right_means: np.ndarray | None) -> np.ndarray:
         out = np.zeros((X.shape[0], Z.shape[0]))
         left_means = self._means_of(X) if right_means is not None else None
-        for k, block in self._blocks(X, Z):
+        for k, block in self.blocks(X, Z):
             out += self.coefficients[k] * block
             if left_means is not None and right_means is not None and self.totals is not None:
                 out += self.coefficients[k] * (self.totals[k] - left_means[k][:, None] - right_means[k][None, :])
@@ -92,6 +92,6 @@ class LearnedKernel:
     def _means_of(self, X: Any) -> np.ndarray:
         """Return the mean over the training samples of each kernel's row, shape (n_active, len(X))."""
         out = np.empty((len(self.bound), X.shape[0]))
-        for k, block in self._blocks(X, self.X):
+        for k, block in self.blocks(X, self.X):
             out[k] = block @ self.share
         return out

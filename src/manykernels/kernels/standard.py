@@ -66,3 +66,23 @@ def standard_bank(
             kernels += [Gaussian(float(width), columns=columns) for width in every]
         kernels += [Polynomial(degree, columns=columns) for degree in degrees]
     return KernelBank(kernels)
+
+
+def as_bank(kernels: Any, X: Any) -> KernelBank:
+    """Return what an estimator's ``kernels`` stand for: "standard", a list of kernels, or a bank.
+
+    Parameters
+    ----------
+    kernels : "standard", list of Kernel or KernelBank
+    X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.kernels.standard import as_bank
+    >>> as_bank("standard", np.zeros((5, 2)))
+    KernelBank of 39 kernels
+    """
+    if isinstance(kernels, KernelBank):
+        return kernels
+    return standard_bank(X) if isinstance(kernels, str) else KernelBank(kernels)

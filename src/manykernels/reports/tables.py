@@ -19,8 +19,10 @@ BAR_WIDTH = 14
 EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
-def kernels_table(names: Sequence[str], weights: ArrayLike, top: int = 15) -> Table:
-    """Show the kernels with the largest weights.
+def kernels_table(
+    names: Sequence[str], weights: ArrayLike, top: int = 15, *, title: str = "Learned kernels", what: str = "kernel"
+) -> Table:
+    """Show the kernels, or the views, with the largest weights.
 
     Parameters
     ----------
@@ -30,6 +32,10 @@ def kernels_table(names: Sequence[str], weights: ArrayLike, top: int = 15) -> Ta
         Nonnegative.
     top : int, default=15
         How many kernels to show at most; the caption counts the others.
+    title : str, default="Learned kernels"
+        The head of the table.
+    what : str, default="kernel"
+        What has the weights, in the singular.
 
     Returns
     -------
@@ -47,8 +53,8 @@ def kernels_table(names: Sequence[str], weights: ArrayLike, top: int = 15) -> Ta
     active = int(np.count_nonzero(values > 0))
     # A stable sort keeps the order of the bank among equal weights, so the table is reproducible.
     order = np.argsort(-values, kind="stable")[: min(top, active)]
-    table = Table(title="Learned kernels", caption=_caption(values, order, active), **_STYLE)
-    table.add_column("kernel", overflow="fold")
+    table = Table(title=title, caption=_caption(values, order, active, what), **_STYLE)
+    table.add_column(what, overflow="fold")
     table.add_column("weight", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
     largest = values.max(initial=0.0)
@@ -165,7 +171,13 @@ def _held_out(alignment: float, held_out: float) -> Text:
     return Text(f"{held_out:.4f}" + (": the kernel overfits" if far else ""), style="red" if far else "green")
 
 
-def scores_table(rows: Sequence[tuple[str, float, str]], *, title: str = "Scores", metric: str = "score") -> Table:
+def scores_table(
+    rows: Sequence[tuple[str, float, str]],
+    *,
+    title: str = "Scores",
+    metric: str = "score",
+    beside: tuple[str, Sequence[float]] | None = None,
+) -> Table:
     """Show scores of several predictors side by side.
 
     Parameters
@@ -176,6 +188,8 @@ def scores_table(rows: Sequence[tuple[str, float, str]], *, title: str = "Scores
         The head of the table.
     metric : str, default="score"
         What the scores are, for the head of their column.
+    beside : (str, sequence of float), optional
+        What a second score is called, and its value for each row.
 
     Returns
     -------
@@ -190,10 +204,18 @@ def scores_table(rows: Sequence[tuple[str, float, str]], *, title: str = "Scores
     table = Table(title=title, **_STYLE)
     table.add_column("predictor", overflow="fold")
     table.add_column(metric, justify="right", no_wrap=True)
+    columns = [[score for _, score, _ in rows]]
+    if beside is not None:
+        table.add_column(beside[0], justify="right", no_wrap=True)
+        columns.append(list(beside[1]))
     table.add_column("note", overflow="fold")
-    best = max((score for _, score, _ in rows if not math.isnan(score)), default=math.nan)
-    for name, score, note in rows:
-        table.add_row(Text(name), Text(f"{score:.4f}", style="bold" if score == best else ""), Text(note))
+    best = [max((score for score in column if not math.isnan(score)), default=math.nan) for column in columns]
+    for i, (name, _, note) in enumerate(rows):
+        scores = [column[i] for column in columns]
+        shown = [
+            Text(f"{score:.4f}", style="bold" if score == top else "") for score, top in zip(scores, best, strict=True)
+        ]
+        table.add_row(Text(name), *shown, Text(note))
     return table
 
 
@@ -206,9 +228,9 @@ _STYLE: dict = {
 }
 
 
-def _caption(weights: np.ndarray, shown: np.ndarray, active: int) -> str:
+def _caption(weights: np.ndarray, shown: np.ndarray, active: int, what: str) -> str:
     zero = len(weights) - active
-    parts = [f"{active} of {len(weights)} kernels have a positive weight"]
+    parts = [f"{active} of {len(weights)} {what}s {'has' if active == 1 else 'have'} a positive weight"]
     if len(shown) < active:
         rest = 1.0 - weights[shown].sum() / weights.sum()
         parts.append(f"{active - len(shown)} not shown hold {rest:.1%}")

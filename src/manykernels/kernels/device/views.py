@@ -12,6 +12,7 @@ from manykernels.compute.gpu import Device, Rows, Tensor
 from manykernels.compute.pairwise import dense
 from manykernels.kernels.base import Dirichlet, Gaussian, Kernel, Linear, Polynomial, base_matrix
 from manykernels.kernels.missing import observed
+from manykernels.kernels.overlap import Overlap
 
 EVERY = slice(None)
 # A sparse view with more entries than this, zeros included, is not sent: its distances are.
@@ -21,6 +22,7 @@ _MOST_ENTRIES = 1 << 27
 _FUNCTIONS: dict[type, Callable[[Any, Tensor], Tensor]] = {
     Gaussian: lambda kernel, base: base.mul_(-0.5 / kernel.width**2).exp_(),
     Linear: lambda kernel, base: base,
+    Overlap: lambda kernel, base: base.div_(kernel.count),
     Polynomial: lambda kernel, base: base.add_(kernel.coef0).pow_(kernel.degree),
     Dirichlet: lambda kernel, base: base.sqrt_().mul_(kernel.frequency).cos_().mul_(2.0).add_(1.0),
 }

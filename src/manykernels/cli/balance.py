@@ -1,0 +1,79 @@
+"""Uneven classes: notice them, say so, and weigh the errors if one class is rare."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+# Beside its share if all classes had the same size (1/2 for two classes): the smallest class is small, or rare.
+UNEVEN, RARE = 0.4, 0.3
+
+
+@dataclass(frozen=True)
+class Balance:
+    """The sizes of the classes in training, and what follows from them.
+
+    Parameters
+    ----------
+    counts : dict
+        From each class, as text, to its number of rows.
+    uneven : bool
+        Whether the smallest class has less than 0.4 of its even share (of two classes: less than 20 % of the rows).
+    weighted : bool
+        Whether the errors are weighted, so that all classes count alike.
+    """
+
+    counts: dict[str, int]
+    uneven: bool
+    weighted: bool
+
+    @property
+    def class_weight(self) -> str | None:
+        """The estimator's parameter."""
+        return "balanced" if self.weighted else None
+
+    @property
+    def scoring(self) -> str | None:
+        """What cross-validation compares; None is accuracy."""
+        return "balanced_accuracy" if self.uneven or self.weighted else None
+
+    def notes(self) -> list[str]:
+        """Say in sentences what was noticed and done."""
+        rare = min(self.counts, key=lambda label: self.counts[label])
+        rows = sum(self.counts.values())
+        share = f"class {rare!r} has {self.counts[rare]} of {rows} training rows ({self.counts[rare] / rows:.0%})"
+        done = "errors are weighted so that each class counts alike"
+        if self.uneven and self.weighted:
+            return [f"The classes are uneven, {share}: {done}; --balance no lets each row count alike."]
+        if self.uneven:
+            return [f"The classes are uneven, {share}: look at the balanced accuracy, and consider --balance yes."]
+        return [f"As asked, {done}."] if self.weighted else []
+
+
+def weigh_classes(target: np.ndarray, choice: str) -> Balance:
+    """Look at the sizes of the classes.
+
+    Parameters
+    ----------
+    target : array of shape (n_rows,)
+        Labels of the training rows.
+    choice : {"auto", "yes", "no"}
+        Whether to weigh errors; "auto" does where the smallest class has less than 0.3 of its even share (of two
+        classes: less than 15 % of the rows).
+
+    Returns
+    -------
+    balance : Balance
+
+    Examples
+    --------
+    >>> weigh_classes(np.array(["no"] * 19 + ["yes"]), "auto").class_weight
+    'balanced'
+    >>> weigh_classes(np.array(["no"] * 10 + ["yes"] * 9), "auto").uneven
+    False
+    """
+    labels, counts = np.unique(target, return_counts=True)
+    size = float(counts.min() / counts.mean())
+    weighted = choice == "yes" or (choice == "auto" and size < RARE)
+    return Balance(
+        {str(label): int(count) for label, count in zip(labels, counts, strict=True)}, size < UNEVEN, weighted
+    )

@@ -1,0 +1,244 @@
+"""The work of ``manykernels fit``: read, split, encode, learn, report, save."""
+
+import argparse
+import json
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from sklearn.model_selection import KFold, StratifiedKFold
+
+from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV
+from manykernels.cli.balance import Balance, weigh_classes
+from manykernels.cli.bank import make_kernels
+from manykernels.cli.columns import listed
+from manykernels.cli.document import certificate_of, columns_of, plain, versions, weights_of
+from manykernels.cli.encoder import TableEncoder
+from manykernels.cli.fit import LOSSES
+from manykernels.cli.opened import EXTRA
+from manykernels.cli.progress import learning_bar, path_bar
+from manykernels.cli.scores import accuracy_row, balanced_accuracy, constant_name, constant_prediction, figures, r2_row
+from manykernels.cli.show import counted, report_console, say, show_columns, show_model, show_notes, side_console
+from manykernels.cli.tables import read_table, table_stem
+from manykernels.cli.target import hold_out, take_target
+from manykernels.cli.views import Views, read_views
+from manykernels.reports import scores_table
+
+# Settings of the model file that are facts about the data.
+_OF_DATA = ("rows", "views", "classes")
+# Columns of a view that are named; the others are counted.
+_NAMED = 6
+
+
+@dataclass(frozen=True)
+class Data:
+    """A table that is ready to learn from; ``balance`` is None for regression."""
+
+    encoder: TableEncoder
+    views: dict[str, list[str]]
+    kernels: list[Any]
+    balance: Balance | None
+    X_train: np.ndarray
+    X_test: np.ndarray
+    y_train: np.ndarray
+    y_test: np.ndarray
+    notes: list[str]
+
+
+def fit_table(arguments: argparse.Namespace) -> None:
+    """Do what the arguments of the command say."""
+    start = time.perf_counter()
+    console, side = report_console(quiet=arguments.json), side_console()
+    output, loss, views = _output(arguments), _loss(arguments), read_views(arguments.views)
+    data = _prepare(arguments, views)
+    _show_data(console, data)
+    show_notes(side, data.notes)
+
+    estimator = _estimator(arguments, data, loss)
+    bar = path_bar(side, "Choosing C, norm") if arguments.cv else learning_bar(side, "Learning")
+    learning = time.perf_counter()
+    with bar as warned:
+        estimator.fit(data.X_train, data.y_train)
+    seconds = time.perf_counter() - learning
+    settings = _settings(arguments, data)
+    estimator.save(output, extra={EXTRA: {"encoder": data.encoder.to_dict(), **settings}})
+
+    predicted = estimator.predict(data.X_test) if len(data.y_test) else data.y_test
+    if arguments.cv:
+        say(console, _choice(estimator, data))
+    show_model(console, estimator, seconds, views=bool(data.views))
+    _show_scores(console, data, predicted)
+    verdict = _verdict(data, predicted, bool(arguments.cv))
+    show_notes(side, verdict)
+    say(console, f"The model{' that was scored' if len(predicted) else ''} is in {output}. To use it:")
+    say(console, f"  manykernels predict {output} TABLE")
+    if arguments.json:
+        result = {"table": arguments.table, "model": str(output), **_document(arguments, data, estimator, predicted)}
+        result["notes"] = [*data.notes, *warned, *verdict]
+        result["seconds"] = {"fit": seconds, "all": time.perf_counter() - start}
+        print(json.dumps(plain(result), indent=2, allow_nan=False))
+
+
+def _prepare(arguments: argparse.Namespace, wanted: Views) -> Data:
+    features, target = take_target(read_table(arguments.table), arguments.target, arguments.regression)
+    kinds = wanted.kinds_of([str(name) for name in features.columns])
+    train, test = hold_out(target, arguments.test_size, arguments.seed, arguments.regression)
+    encoder = TableEncoder(kinds).fit(features.iloc[train])
+    views = wanted.assign(list(encoder.columns))
+    # Both parts are encoded before the fit, so that a bad cell in either is reported at once.
+    X_train, X_test = encoder.transform(features.iloc[train]), encoder.transform(features.iloc[test])
+    kernels, shortened = make_kernels(encoder.blocks, views)
+    balance = None if arguments.regression else weigh_classes(target[train], arguments.balance)
+    if arguments.cv:
+        _check_folds(arguments.cv, len(train), balance)
+    notes = [*([shortened] if shortened else []), *(balance.notes() if balance else [])]
+    return Data(encoder, views, kernels, balance, X_train, X_test, target[train], target[test], notes)
+
+
+def _check_folds(folds: int, rows: int, balance: Balance | None) -> None:
+    if folds > rows:
+        raise ValueError(f"--cv {folds} needs as many rows to learn from; there are {rows}.")
+    if balance is not None:
+        rare = min(balance.counts, key=lambda label: balance.counts[label])
+        if balance.counts[rare] < folds:
+            raise ValueError(
+                f"--cv {folds} needs {folds} rows of each class to learn from; class {rare!r} has "
+                f"{balance.counts[rare]} (use fewer folds)."
+            )
+
+
+def _output(arguments: argparse.Namespace) -> Path:
+    """Check the file to write before the work, not after it."""
+    output = Path(arguments.model or f"{table_stem(arguments.table)}.mkl")
+    if output.is_dir() or not output.parent.is_dir():
+        problem = "it is a folder" if output.is_dir() else f"there is no folder '{output.parent}'"
+        raise ValueError(f"--model must be a file that can be written; got '{output}', but {problem}.")
+    if not os.access(output if output.exists() else output.parent, os.W_OK):
+        raise ValueError(f"--model must be a file that can be written; got '{output}', which is protected.")
+    return output
+
+
+def _loss(arguments: argparse.Namespace) -> str:
+    losses = LOSSES[arguments.regression]
+    loss = arguments.loss or losses[0]
+    if loss not in losses:
+        task = "with --regression" if arguments.regression else "for classes"
+        raise ValueError(f"--loss must be one of {', '.join(losses)} {task}; got {loss!r}.")
+    return loss
+
+
+def _estimator(arguments: argparse.Namespace, data: Data, loss: str) -> Any:
+    shared: dict[str, Any] = {"kernels": data.kernels, "loss": loss, "tol": arguments.tol}
+    shared |= {"max_iter": arguments.max_iter, "random_state": arguments.seed}
+    if data.balance is not None:
+        shared["class_weight"] = data.balance.class_weight
+    if not arguments.cv:
+        kind = MKLRegressor if data.balance is None else MKLClassifier
+        return kind(norm=arguments.norm, C=arguments.C, **shared)
+    # Tables are often sorted, hence the shuffling.
+    if data.balance is None:
+        return MKLRegressorCV(cv=KFold(arguments.cv, shuffle=True, random_state=arguments.seed), **shared)
+    folds = StratifiedKFold(arguments.cv, shuffle=True, random_state=arguments.seed)
+    return MKLClassifierCV(cv=folds, scoring=data.balance.scoring, **shared)
+
+
+def _metric(data: Data) -> str:
+    if data.balance is None:
+        return "R2"
+    return "balanced accuracy" if data.balance.scoring else "accuracy"
+
+
+def _settings(arguments: argparse.Namespace, data: Data) -> dict[str, Any]:
+    """Return what the model file keeps beside the encoder: enough to find the held-out rows again."""
+    return {
+        "target": arguments.target,
+        "regression": arguments.regression,
+        "test_size": arguments.test_size,
+        "seed": arguments.seed,
+        "rows": len(data.y_train) + len(data.y_test),
+        "views": data.views,
+        "balance": arguments.balance,
+        "weighted": data.balance is not None and data.balance.weighted,
+        "classes": data.balance.counts if data.balance is not None else {},
+    }
+
+
+def _show_data(console: Console, data: Data) -> None:
+    show_columns(console, data.encoder)
+    rows = f"{counted(len(data.y_train), 'row')} to learn from, {len(data.y_test)} held out"
+    columns = f"{counted(len(data.encoder.columns), 'column')} as {counted(data.X_train.shape[1], 'feature')}"
+    views = f"; {counted(len(data.views), 'view')}" if data.views else ""
+    for view, names in data.views.items():
+        say(console, f"view {view}: {listed(names, _NAMED)}")
+    say(console, f"{rows}; {columns}{views}; {counted(len(data.kernels), 'kernel')}.")
+
+
+def _choice(estimator: Any, data: Data) -> str:
+    words = f"C = {estimator.C_:g} and norm = {estimator.norm_:g} are best in cross-validation"
+    return f"{words}: {_metric(data)} {estimator.best_score_:.3f} on average."
+
+
+def _show_scores(console: Console, data: Data, predicted: np.ndarray) -> None:
+    truth, balance = data.y_test, data.balance
+    if not len(truth):
+        say(console, "No rows were held out (--test-size 0), so there is no score.")
+        return
+    score = r2_row if balance is None else accuracy_row
+    constant = constant_prediction(data.y_train, len(truth))
+    rows = [score("learned kernels", predicted, truth), score(constant_name(constant), constant, truth)]
+    beside = None
+    if balance is not None and balance.scoring:
+        beside = "balanced accuracy", [balanced_accuracy(guess, truth) for guess in (predicted, constant)]
+    title, metric = f"On the {len(truth)} held-out rows", "R2" if balance is None else "accuracy"
+    console.print(scores_table(rows, title=title, metric=metric, beside=beside))
+
+
+def _verdict(data: Data, predicted: np.ndarray, tuned: bool) -> list[str]:
+    """Say so if nothing was learned: the predictions are no better than those that need no features."""
+    truth = data.y_test
+    if not len(truth):
+        return []
+    constant = constant_prediction(data.y_train, len(truth))
+    metric = _metric(data).lower().replace(" ", "_")
+    if not figures(predicted, truth)[metric] <= figures(constant, truth)[metric]:
+        return []
+    advice = "the columns may not tell" if tuned else "try --cv, which chooses C and the norm"
+    return [f"By {_metric(data)}, the learned kernels are no better than {constant_name(constant)!r}: {advice}."]
+
+
+def _document(arguments: argparse.Namespace, data: Data, estimator: Any, predicted: np.ndarray) -> dict[str, Any]:
+    """Return the whole result as plain data."""
+    truth, cv = data.y_test, None
+    if arguments.cv:
+        cv = {"folds": arguments.cv, "metric": _metric(data), "score": estimator.best_score_}
+    scores = None
+    if len(truth):
+        constant = constant_prediction(data.y_train, len(truth))
+        scores = {"learned": figures(predicted, truth), "constant": figures(constant, truth)}
+    return {
+        "settings": {
+            **{name: value for name, value in _settings(arguments, data).items() if name not in _OF_DATA},
+            "loss": estimator.loss,
+            "C": estimator.C_ if arguments.cv else estimator.C,
+            "norm": estimator.norm_ if arguments.cv else estimator.norm,
+            "max_iter": arguments.max_iter,
+        },
+        "data": {
+            "rows": {"train": len(data.y_train), "test": len(truth)},
+            "classes": data.balance.counts if data.balance is not None else None,
+            "columns": len(data.encoder.columns),
+            "features": data.X_train.shape[1],
+            "kernels": len(data.kernels),
+        },
+        "columns": columns_of(data.encoder, data.views),
+        "views": data.views,
+        "weights": weights_of(estimator),
+        "certificate": certificate_of(estimator),
+        "cross_validation": cv,
+        "scores": scores,
+        "versions": versions(),
+    }

@@ -1,0 +1,101 @@
+"""Which kind a column of a training table is of."""
+
+import re
+
+import numpy as np
+import pandas as pd
+from pandas.api import types
+
+from manykernels.cli.columns import MAX_LEVELS, Column, FlagColumn, LevelsColumn, NumericColumn
+from manykernels.cli.dates import DateColumn
+from manykernels.cli.texts import TextColumn
+from manykernels.cli.values import DATE_WORDS, NUMBER_WORDS, as_texts, reads_as_number, seconds_of
+
+KINDS: tuple[type[Column], ...] = (NumericColumn, FlagColumn, LevelsColumn, DateColumn, TextColumn)
+IGNORE = "ignore"
+IDENTIFIER = "differs in nearly every row, as an identifier does,"
+
+# Free text has this many words on average, and this share of distinct values (or this many of them).
+_MIN_WORDS, _MIN_DISTINCT, _MANY_DISTINCT = 3.0, 0.5, 10 * MAX_LEVELS
+# A column is meant to hold numbers (or dates) if this share of its values does, and has this many distinct ones.
+_MEANT, _MANY_NUMBERS = 0.8, 20
+_ID_SHARE = 0.9
+_ID_NAME = re.compile(r"(?i:index|(.*[\W_])?(id|uuid|guid|nr))|.*[a-z](Id|ID)")
+
+
+def kind_of(name: str, column: pd.Series) -> type[Column] | str:
+    """Choose the kind of a column of a training table.
+
+    Parameters
+    ----------
+    name : str
+        Of the column.
+    column : pandas.Series
+        With at least one value.
+
+    Returns
+    -------
+    kind : type or str
+        One of KINDS, or why the column is to be left out, to stand between "Column ..." and "and is left out".
+
+    Examples
+    --------
+    >>> kind_of("age", pd.Series([1.5, 2.0])).word
+    'number'
+    >>> kind_of("since", pd.Series(["2024-05-31", "2023-01-01"])).word
+    'date'
+    >>> kind_of("code", pd.Series(["x81", "x23"]))
+    'differs in nearly every row, as an identifier does,'
+    """
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return LevelsColumn
+    if column.dtype.kind in "iuf":
+        return IDENTIFIER if _counts_rows(name, column) else NumericColumn
+    values = column.dropna()
+    word = types.infer_dtype(values, skipna=True)
+    if word == "boolean":
+        # A missing value is a third answer, which one number cannot hold.
+        return LevelsColumn if column.isna().any() else FlagColumn
+    if word in DATE_WORDS:
+        return DateColumn
+    if word in NUMBER_WORDS or types.is_numeric_dtype(column.dtype):
+        if word == "complex":
+            raise ValueError(f"Column {name!r} holds complex numbers; it needs real numbers or categories.")
+        return IDENTIFIER if _counts_rows(name, column) else NumericColumn
+    if any(isinstance(value, (list, tuple, dict, set, np.ndarray)) for value in values):
+        raise ValueError(f"Column {name!r} holds lists; each cell needs one number or one category.")
+    return _kind_of_words(name, as_texts(values))
+
+
+def _kind_of_words(name: str, texts: pd.Series) -> type[Column] | str:
+    distinct = texts.unique()
+    if all(seconds_of(text) is not None for text in distinct):
+        return DateColumn
+    _refuse_mixtures(name, texts)
+    share = len(distinct) / len(texts)
+    words = np.mean([len(text.split()) for text in texts])
+    if words >= _MIN_WORDS and (share >= _MIN_DISTINCT or len(distinct) > _MANY_DISTINCT):
+        return TextColumn
+    if len(texts) > 1 and (share == 1 or (share > _ID_SHARE and len(distinct) > MAX_LEVELS)):
+        return IDENTIFIER
+    return LevelsColumn
+
+
+def _refuse_mixtures(name: str, texts: pd.Series) -> None:
+    """Raise where nearly all values are numbers, or dates: the others are typing errors or signs for missing."""
+    for what, reads in (("numbers", reads_as_number), ("dates", lambda text: seconds_of(text) is not None)):
+        fits = texts.map({text: reads(text) for text in texts.unique()}).astype(bool)
+        if _MEANT <= fits.mean() < 1 and texts[fits].nunique() > _MANY_NUMBERS:
+            first = texts[~fits].index[0]
+            raise ValueError(
+                f"Column {name!r} mixes {what} with other text: {int((~fits).sum())} of {len(texts)} values, such as "
+                f"{texts[first]!r}; correct them, leave the cells empty, or call the column a category by --views."
+            )
+
+
+def _counts_rows(name: str, column: pd.Series) -> bool:
+    """Tell whether whole numbers are an identifier: all distinct, under a name that says so."""
+    if not _ID_NAME.fullmatch(name):
+        return False
+    values = column.dropna()
+    return len(values) > 1 and values.is_unique and bool((values % 1 == 0).all())

@@ -1,0 +1,83 @@
+"""Model files of the command: what is kept beside the estimator, and how to use them on a table."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from manykernels import load
+from manykernels.cli.encoder import TableEncoder
+from manykernels.cli.tables import is_libsvm, read_table
+
+# The key of the model file under which the command keeps what the estimator does not know.
+EXTRA = "command"
+# What older files do not say.
+DEFAULTS: dict[str, Any] = {
+    "test_size": None,
+    "seed": None,
+    "rows": None,
+    "views": {},
+    "balance": "no",
+    "weighted": False,
+    "classes": {},
+}
+
+
+def open_model(path: str | Path) -> tuple[Any, TableEncoder, dict[str, Any]]:
+    """Open a model that ``manykernels fit`` wrote.
+
+    Parameters
+    ----------
+    path : path
+        Of the model.
+
+    Returns
+    -------
+    estimator : MKLClassifier or MKLRegressor
+        Fitted.
+    encoder : TableEncoder
+        Turns a table into what the estimator takes.
+    settings : dict
+        ``target``, ``regression``, ``test_size``, ``seed`` (with `hold_out` they give the held-out rows again),
+        ``rows`` (of the whole table, held-out ones included), ``views`` (from each view to its columns), ``balance``
+        (what was asked for), ``weighted`` (whether errors are) and ``classes`` (rows of each in training). Older files
+        do not say how rows were held out: there ``test_size``, ``seed`` and ``rows`` are None.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ValueError(f"MODEL must be a file that `manykernels fit` wrote; there is no file '{path}'.")
+    model = load(path)
+    kept = model.extra_.get(EXTRA)
+    if kept is None:
+        raise ValueError(
+            f"MODEL must be a file that `manykernels fit` wrote; '{path}' comes from Python and does not "
+            "say how to read a table."
+        )
+    settings = DEFAULTS | {key: value for key, value in kept.items() if key != "encoder"}
+    return model, TableEncoder.from_dict(kept.get("encoder", {})), settings
+
+
+def encode_table(path: str | Path, encoder: TableEncoder) -> tuple[pd.DataFrame, np.ndarray]:
+    """Read a table and encode it for a model.
+
+    Parameters
+    ----------
+    path : path
+        Of the table, in any format that `read_table` knows.
+    encoder : TableEncoder
+        Of the model.
+
+    Returns
+    -------
+    table : pandas.DataFrame
+        As it was read, with the target if it is there.
+    X : array of shape (n_rows, n_outputs)
+    """
+    table = read_table(path)
+    if is_libsvm(path):
+        # Features that no row of a LIBSVM file mentions are zero.
+        absent = [name for name in encoder.columns if name not in table and re.fullmatch(r"f\d+", name)]
+        table = pd.concat([table, pd.DataFrame(0.0, index=table.index, columns=pd.Index(absent))], axis=1)
+    return table, encoder.transform(table)

@@ -1,0 +1,178 @@
+"""Views: which columns belong together, by the first part of their names or by a small file."""
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from manykernels.cli.encoder import WORDS
+
+PREFIX = "prefix"
+OTHER = "other"
+_FIRST_PART = re.compile(r"[^_.:]+(?=[_.:])")
+
+
+@dataclass(frozen=True)
+class Views:
+    """What the user said about the columns: views, and kinds that are not to be guessed.
+
+    Parameters
+    ----------
+    by_prefix : bool, default=False
+        Columns with the same part before the first ``_``, ``.`` or ``:`` are a view.
+    patterns : dict, default={}
+        From the name of each view to names or patterns (``rna_*``) of its columns. The first view that has a column
+        keeps it.
+    kinds : dict, default={}
+        From a name or pattern to a kind.
+    """
+
+    by_prefix: bool = False
+    patterns: dict[str, list[str]] = field(default_factory=dict)
+    kinds: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def wanted(self) -> bool:
+        """Whether there are views; otherwise there may be kinds."""
+        return self.by_prefix or bool(self.patterns)
+
+    def kinds_of(self, names: Sequence[str]) -> dict[str, str]:
+        """Return the kind of each column that has one, and check that all patterns are of use.
+
+        Parameters
+        ----------
+        names : sequence of str
+            All columns of the table but the target.
+
+        Returns
+        -------
+        kinds : dict
+            From the name of a column to its kind.
+
+        Examples
+        --------
+        >>> Views(kinds={"zip*": "category"}).kinds_of(["age", "zip_code"])
+        {'zip_code': 'category'}
+        """
+        for pattern in (*self.kinds, *(pattern for own in self.patterns.values() for pattern in own)):
+            if not _matching(pattern, names):
+                near = difflib.get_close_matches(pattern, names, n=1)
+                hint = f" (did you mean {near[0]!r}?)" if near else ""
+                raise ValueError(f"--views names {pattern!r}, but TABLE has no such column beside the target{hint}.")
+        # In reverse, so that the first pattern for a column has the last word.
+        return {name: kind for pattern, kind in reversed(self.kinds.items()) for name in _matching(pattern, names)}
+
+    def assign(self, names: Sequence[str]) -> dict[str, list[str]]:
+        """Divide columns into views.
+
+        Parameters
+        ----------
+        names : sequence of str
+            The columns that are used.
+
+        Returns
+        -------
+        views : dict
+            From the name of each view to its columns; columns without a view are in "other". Empty if no views are
+            wanted.
+
+        Examples
+        --------
+        >>> Views(by_prefix=True).assign(["rna_a", "rna_b", "clinical.age", "clinical.sex", "city"])
+        {'rna': ['rna_a', 'rna_b'], 'clinical': ['clinical.age', 'clinical.sex'], 'other': ['city']}
+        """
+        if not self.wanted:
+            return {}
+        views = _by_prefix(names) if self.by_prefix else self._by_pattern(names)
+        taken = {name for own in views.values() for name in own}
+        rest = [name for name in names if name not in taken]
+        if self.by_prefix and not views:
+            raise ValueError(
+                "--views prefix needs columns such as rna_1 and rna_2, with the same part before the first '_', '.' "
+                "or ':'; no two columns of TABLE have it."
+            )
+        if rest:
+            views[OTHER] = views.get(OTHER, []) + rest
+        return views
+
+    def _by_pattern(self, names: Sequence[str]) -> dict[str, list[str]]:
+        views: dict[str, list[str]] = {}
+        taken: set[str] = set()
+        for view, patterns in self.patterns.items():
+            found = {name for pattern in patterns for name in _matching(pattern, names)} - taken
+            taken |= found
+            if found:
+                views[view] = [name for name in names if name in found]
+        return views
+
+
+def read_views(given: str | None) -> Views:
+    """Read what --views says.
+
+    Parameters
+    ----------
+    given : str or None
+        "prefix", or a path that ends in .toml.
+
+    Returns
+    -------
+    views : Views
+
+    Examples
+    --------
+    >>> read_views("prefix").by_prefix
+    True
+    >>> read_views(None).wanted
+    False
+    """
+    if given is None:
+        return Views()
+    if given == PREFIX:
+        return Views(by_prefix=True)
+    path = Path(given)
+    if path.suffix.lower() != ".toml" or not path.is_file():
+        problem = "there is no such file" if path.suffix.lower() == ".toml" else f"got '{given}'"
+        raise ValueError(f"--views must be 'prefix' or a file that ends in .toml; {problem}.")
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"--views '{path}' is not a TOML file: {error}.") from error
+    return _checked(content, path)
+
+
+def _checked(content: dict[str, Any], path: Path) -> Views:
+    extra = set(content) - {"views", "columns"}
+    if extra or not content:
+        found = f"it has [{sorted(extra)[0]}]" if extra else "it is empty"
+        raise ValueError(f"--views '{path}' must have the parts [views] and [columns], or one of them; {found}.")
+    views, kinds = content.get("views", {}), content.get("columns", {})
+    if not isinstance(views, dict) or not isinstance(kinds, dict):
+        raise ValueError(f"--views '{path}' must have the parts [views] and [columns] as tables.")
+    for view, patterns in views.items():
+        if not isinstance(patterns, list) or not patterns or not all(isinstance(item, str) for item in patterns):
+            raise ValueError(f"--views '{path}' must give view {view!r} a list of columns, such as [\"{view}_*\"].")
+    for name, kind in kinds.items():
+        if kind not in WORDS:
+            hint = "; names with dots need quotes" if isinstance(kind, dict) else ""
+            words = ", ".join(WORDS)
+            raise ValueError(f"--views '{path}' must call column {name!r} one of {words}; got {kind!r}{hint}.")
+    return Views(patterns=views, kinds=kinds)
+
+
+def _matching(pattern: str, names: Iterable[str]) -> list[str]:
+    """Return the column of this name, else those that match: "age [years]" is a name before it is a pattern."""
+    names = list(names)
+    return [pattern] if pattern in names else [name for name in names if fnmatchcase(name, pattern)]
+
+
+def _by_prefix(names: Sequence[str]) -> dict[str, list[str]]:
+    views: dict[str, list[str]] = {}
+    for name in names:
+        match = _FIRST_PART.match(name)
+        if match:
+            views.setdefault(match[0], []).append(name)
+    return {view: own for view, own in views.items() if len(own) > 1}

@@ -1,0 +1,296 @@
+"""How good a model is: predictions of refits that have not seen the row, beside simpler ways to learn.
+
+In each fold the model's settings are fitted anew on the other folds, and so is everything that it is compared with. No
+row has a say in a model that predicts it: not in the weights, and not in any choice.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.utils import _safe_indexing
+
+from manykernels.core.notices import shown
+from manykernels.core.progress import reached, silent
+from manykernels.reports.baselines import Contestant, contestants, last_step
+from manykernels.reports.intervals import Interval, area_under_roc, explained, paired_difference, wilson
+
+
+@dataclass(frozen=True)
+class Refit:
+    """What a refit on all folds but one learned, as shares of the whole weight.
+
+    Attributes
+    ----------
+    names : sequence of str, one for each kernel
+    shares : ndarray of shape (n_kernels,)
+    views : dict from the name of a view to its share
+    importances : ndarray of shape (n_features,)
+    """
+
+    names: Sequence[str]
+    shares: np.ndarray
+    views: dict[str, float]
+    importances: np.ndarray
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one contestant did on rows that it had not seen.
+
+    Attributes
+    ----------
+    name, note : str
+    predicted : ndarray of shape (n_samples,)
+    decisions : ndarray of shape (n_samples, n_classes), or (n_samples, 1) for two classes; None where there are none
+    score : Interval
+        Accuracy, or R2.
+    difference : Interval
+        How much better the model is.
+    beside : dict from the name of each further score to its value
+        Of classes the balanced accuracy and the area under the ROC curve (of several the mean over the classes), of
+        numbers the root of the mean squared error and the mean absolute error.
+    seconds : float
+        Of its fits and predictions.
+    """
+
+    name: str
+    note: str
+    predicted: np.ndarray
+    decisions: np.ndarray | None
+    score: Interval
+    difference: Interval
+    beside: dict[str, float]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """Cross-validated predictions and their scores.
+
+    Attributes
+    ----------
+    truth : ndarray of shape (n_samples,)
+    classes : ndarray of shape (n_classes,), None for regression
+    n_folds : int
+    outcomes : tuple of Outcome
+        The model itself comes first.
+    skipped : tuple of (name, reason)
+        Comparisons that make no sense for this model.
+    refits : tuple of Refit, one for each fold
+    notes : tuple of str
+        Warnings of the fits, each once.
+    """
+
+    truth: np.ndarray
+    classes: np.ndarray | None
+    n_folds: int
+    outcomes: tuple[Outcome, ...]
+    skipped: tuple[tuple[str, str], ...]
+    refits: tuple[Refit, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def model(self) -> Outcome:
+        """How the model itself did."""
+        return self.outcomes[0]
+
+    @property
+    def fit_seconds(self) -> float:
+        """Time of all fits."""
+        return sum(outcome.seconds for outcome in self.outcomes)
+
+
+def assess(model: Any, X: Any, y: np.ndarray, folds: int = 5, seed: int = 0) -> Assessment:
+    """Cross-validate a model's settings beside simpler ways to learn.
+
+    Parameters
+    ----------
+    model : estimator with kernels, or a Pipeline that ends in one
+        Only its settings are used.
+    X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
+    y : ndarray of shape (n_samples,)
+    folds : int, default 5
+        Classes are divided evenly over the folds; a class with fewer rows lowers their number.
+    seed : int, default 0
+        Of the folds and of the resampling.
+
+    Returns
+    -------
+    Assessment
+
+    Examples
+    --------
+    >>> from manykernels import MKLClassifier
+    >>> from manykernels.reports.assessment import assess
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> found = assess(MKLClassifier(), X, y, folds=3)
+    >>> found.model.score.value > 0.9, len(found.refits), len(found.outcomes)
+    (True, 3, 5)
+    """
+    splits, notes = _splits(y, is_classifier(model), folds, seed)
+    racing, skipped = contestants(model, seed)
+    classes = np.unique(y) if is_classifier(model) else None
+    raw = {one.name: _Raw(y, classes) for one in racing}
+    refits = []
+    with _noted(notes):
+        for fold, (train, test) in enumerate(splits):
+            parts = _safe_indexing(X, train), y[train], _safe_indexing(X, test), test
+            for place, one in enumerate(racing):
+                reached(fold * len(racing) + place, len(splits) * len(racing), f"fold {fold + 1}, {one.name}")
+                fitted = raw[one.name].add(one.fit, *parts)
+                if place == 0:
+                    refits.append(_refit(last_step(fitted)))
+    reached(len(splits) * len(racing), len(splits) * len(racing), "done")
+    outcomes = _outcomes(racing, raw, y, classes, seed)
+    return Assessment(y, classes, len(splits), outcomes, tuple(skipped), tuple(refits), tuple(notes))
+
+
+def shares_of(weights: np.ndarray) -> np.ndarray:
+    """Return the part that each weight has in the whole; of several weight vectors the mean.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.reports.assessment import shares_of
+    >>> shares_of(np.array([[1.0, 3.0], [2.0, 2.0]]))
+    array([0.375, 0.625])
+    """
+    rows = np.atleast_2d(weights)
+    totals = rows.sum(axis=1, keepdims=True)
+    return np.divide(rows, totals, out=np.zeros_like(rows), where=totals > 0).mean(axis=0)
+
+
+def decision_values(fitted: Any, X: Any) -> np.ndarray | None:
+    """Return decision values or probabilities, a column for each class (one column for two classes), if there are any.
+
+    Examples
+    --------
+    >>> from manykernels import MKLClassifier
+    >>> from manykernels.reports.assessment import decision_values
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> decision_values(MKLClassifier().fit(X, y), X).shape
+    (150, 3)
+    """
+    if hasattr(fitted, "decision_function"):
+        values = np.asarray(fitted.decision_function(X))
+        return values[:, None] if values.ndim == 1 else values
+    if hasattr(fitted, "predict_proba"):
+        values = np.asarray(fitted.predict_proba(X))
+        return values[:, 1:] if values.shape[1] == 2 else values
+    return None
+
+
+class _Raw:
+    """Predictions as they come, fold by fold."""
+
+    def __init__(self, y: np.ndarray, classes: np.ndarray | None) -> None:
+        self.predicted = np.empty_like(y) if classes is not None else np.empty(y.size)
+        self.decisions: np.ndarray | None = None
+        self.has_decisions, self.seconds, self._classes = classes is not None, 0.0, classes
+
+    def add(self, fit: Callable, X: Any, y: np.ndarray, X_test: Any, test: np.ndarray) -> Any:
+        """Fit on the training rows, predict the test rows, and return the fitted model."""
+        start = time.perf_counter()
+        with silent():
+            fitted = fit(X, y)
+        self.predicted[test] = fitted.predict(X_test)
+        found = decision_values(fitted, X_test) if self.has_decisions else None
+        self.has_decisions = found is not None
+        if found is not None:
+            if self.decisions is None:
+                self.decisions = np.empty((self.predicted.size, found.shape[1]))
+            self.decisions[test] = found
+        self.seconds += time.perf_counter() - start
+        return fitted
+
+
+def _splits(y: np.ndarray, classes: bool, folds: int, seed: int) -> tuple[list, list[str]]:
+    """Return the folds, and what the user should know about them."""
+    if not isinstance(folds, (int, np.integer)) or folds < 2:
+        raise ValueError(f"folds must be a whole number of at least 2, got {folds!r}.")
+    if not classes:
+        if y.size < 2 * folds:
+            raise ValueError(f"y has {y.size} values, but {folds} folds need at least {2 * folds}.")
+        return list(KFold(folds, shuffle=True, random_state=seed).split(y)), []
+    labels, counts = np.unique(y, return_counts=True)
+    rare = int(counts.argmin())
+    if counts[rare] < 2:
+        raise ValueError(f"Class {shown(labels[rare])} has one row; cross-validation needs two of each class.")
+    notes = []
+    if counts[rare] < folds:
+        notes.append(f"Class {shown(labels[rare])} has {counts[rare]} rows, so there are {counts[rare]} folds only.")
+    splitter = StratifiedKFold(min(folds, int(counts[rare])), shuffle=True, random_state=seed)
+    return list(splitter.split(y, y)), notes
+
+
+@contextmanager
+def _noted(notes: list[str]) -> Iterator[None]:
+    """Turn warnings inside the block into notes, each once."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    own = [warning for warning in caught if issubclass(warning.category, UserWarning)]
+    notes.extend(dict.fromkeys(" ".join(str(warning.message).split()) for warning in own))
+
+
+def _refit(fitted: Any) -> Refit:
+    views = shares_of(fitted.group_weights_)
+    return Refit(
+        fitted.kernel_names_,
+        shares_of(fitted.weights_),
+        dict(zip(fitted.group_names_, views.tolist(), strict=True)),
+        np.asarray(fitted.feature_importances_),
+    )
+
+
+def _outcomes(
+    racing: list[Contestant], raw: dict[str, _Raw], y: np.ndarray, classes: np.ndarray | None, seed: int
+) -> tuple[Outcome, ...]:
+    found = [raw[one.name] for one in racing]
+    if classes is None:
+        scores, differences = explained(y, [one.predicted for one in found], seed)
+        besides = [_errors(one.predicted - y) for one in found]
+    else:
+        right = [one.predicted == y for one in found]
+        scores = [wilson(int(own.sum()), own.size) for own in right]
+        differences = [paired_difference(right[0], own) for own in right]
+        besides = [_class_scores(y, classes, one) for one in found]
+    return tuple(
+        Outcome(one.name, _with_picks(one), r.predicted, r.decisions, s, d, b, r.seconds)
+        for one, r, s, d, b in zip(racing, found, scores, differences, besides, strict=True)
+    )
+
+
+def _errors(missed: np.ndarray) -> dict[str, float]:
+    return {
+        "root mean squared error": float(np.sqrt(np.mean(missed**2))),
+        "mean absolute error": float(np.mean(np.abs(missed))),
+    }
+
+
+def _class_scores(truth: np.ndarray, classes: np.ndarray, found: _Raw) -> dict[str, float]:
+    recalls = [np.mean(found.predicted[truth == c] == c) for c in classes]
+    area = float("nan")
+    if found.decisions is not None:
+        positives = classes[1:] if found.decisions.shape[1] == 1 else classes
+        area = float(np.mean([area_under_roc(truth == c, found.decisions[:, t]) for t, c in enumerate(positives)]))
+    return {"balanced accuracy": float(np.mean(recalls)), "area under ROC": area}
+
+
+def _with_picks(one: Contestant) -> str:
+    """Return the note, with what was chosen most often."""
+    if not one.picks:
+        return one.note
+    name = max(dict.fromkeys(one.picks), key=one.picks.count)
+    return f"{one.note}; {name} in {one.picks.count(name)} of {len(one.picks)} folds"

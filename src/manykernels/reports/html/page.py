@@ -1,0 +1,262 @@
+"""The page: sections in the order in which a reader asks."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from importlib.resources import files
+
+import numpy as np
+
+from manykernels.reports.assessment import Assessment
+from manykernels.reports.html import words
+from manykernels.reports.html.scores import scores_section
+from manykernels.reports.html.tables import Cell, bars, definitions, kernels, table, twin_name
+from manykernels.reports.intervals import Interval
+from manykernels.reports.learned import Learned, Part
+
+_SHOWN_VIEWS, _SHOWN_FORMS, _SHOWN_FEATURES, _SHOWN_STABLE = 15, 12, 20, 12
+_DOTS = "Bars: this model. Dots, and the small figures: refits that each left out one part of the rows."
+
+
+@dataclass(frozen=True)
+class Facts:
+    """How the report was computed.
+
+    Attributes
+    ----------
+    title : str
+    date : str
+    data : sequence of (name, value)
+        Shape and kind of the data.
+    settings : mapping from the name of each parameter to its value in words
+    versions : mapping from the name of each package to its version
+    times : sequence of (name, value)
+    reproduce : str
+        Code or a command that makes this report.
+    notes : sequence of str
+        What the reader should know.
+    test_score : Interval or None
+        Of the fitted model on test data that were given.
+    n_test : int
+    """
+
+    title: str
+    date: str
+    data: Sequence[tuple[str, str]]
+    settings: Mapping[str, str]
+    versions: Mapping[str, str]
+    times: Sequence[tuple[str, str]]
+    reproduce: str
+    notes: Sequence[str] = ()
+    test_score: Interval | None = None
+    n_test: int = 0
+
+
+def render(learned: Learned, assessment: Assessment, facts: Facts) -> str:
+    """Return the whole page.
+
+    Parameters
+    ----------
+    learned : Learned
+    assessment : Assessment
+    facts : Facts
+
+    Returns
+    -------
+    str
+        HTML that runs nothing but its own script, which a policy in it sees to.
+    """
+    style, script = _asset("report.css"), _asset("report.js")
+    policy = (
+        f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    sections = (
+        ("learned", "What was learned", _learned_section(learned)),
+        ("sure", "How sure it is", _sure_section(learned)),
+        ("good", "How good it is", scores_section(assessment, facts.test_score, facts.n_test)),
+        ("features", "Which features matter", _features_section(learned)),
+        ("computed", "How it was computed", _computed_section(facts)),
+    )
+    links = "".join(f'<li><a href="#{key}">{name}</a></li>' for key, name, _ in sections)
+    body = "".join(f'<section id="{key}"><h2>{name}</h2>{inside}</section>' for key, name, inside in sections)
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<meta name="color-scheme" content="light dark"><title>{escape(facts.title)}</title>'
+        f"<style>{style}</style></head><body>"
+        '<a class="skip" href="#main">Skip to the report</a>'
+        f'<header><p class="eyebrow">manykernels report, {escape(facts.date)}</p><h1>{escape(facts.title)}</h1>'
+        f"{_headline(learned, assessment)}{_cards(learned, assessment)}</header>"
+        f'<nav aria-label="Sections"><ol>{links}</ol></nav><main id="main">{body}</main>'
+        f"<footer>Made by manykernels {escape(facts.versions['manykernels'])}.</footer>"
+        f"<script>{script}</script></body></html>\n"
+    )
+
+
+def _headline(learned: Learned, assessment: Assessment) -> str:
+    sentences = (
+        words.kernels_sentence(learned),
+        words.view_sentence(learned),
+        words.score_sentence(assessment),
+        words.comparison_sentence(assessment),
+    )
+    return f'<p class="lede">{escape(" ".join(text for text in sentences if text))}</p>'
+
+
+def _cards(learned: Learned, assessment: Assessment) -> str:
+    classes, found = assessment.classes is not None, learned.certificate
+    score = assessment.model.score
+    metric = "accuracy on unseen rows" if classes else "R² on unseen rows"
+    cards = [
+        (metric, words.score_words(score.value, classes), words.interval_words(score, classes)),
+        ("kernels in use", f"{learned.n_active:,}", f"of {len(learned.names):,}"),
+    ]
+    if len(learned.by_view) > 1:
+        cards.append(("largest view", words.percent(learned.by_view[0].share), learned.by_view[0].name))
+    if not np.isnan(found.alignment):
+        cards.append(("alignment", f"{found.alignment:.3f}", "with the target, on the training rows"))
+    elif not np.isnan(found.gap):
+        cards.append(("gap to the optimum, at most", words.gap_words(found.gap), words.convergence_words(found)))
+    inside = "".join(
+        f'<div class="card"><dt>{escape(name)}</dt><dd><b>{escape(value)}</b> <span>{escape(note)}</span></dd></div>'
+        for name, value, note in cards
+    )
+    return f'<dl class="cards">{inside}</dl>'
+
+
+def _learned_section(learned: Learned) -> str:
+    parts = [
+        paragraph(
+            "A kernel measures how alike two rows are, and a view is the set of features that it looks at. The model "
+            "predicts from a weighted sum of kernels: the weights say what it looks at, and how closely."
+        )
+    ]
+    if learned.n_vectors > 1:
+        parts.append(paragraph(f"Each of {learned.n_vectors} classes has weights of its own; these are their means."))
+    parts.append("<h3>Weight by view</h3>" + paragraph(_DOTS, "note"))
+    parts.append(_top("Weight by view", "view", learned.by_view, _SHOWN_VIEWS, "view"))
+    if len(learned.by_form) > 1:
+        text = "The same weight by the form of the kernel: which widths, degrees or parameters matter."
+        parts.append("<h3>Weight by form and width</h3>" + paragraph(text))
+        parts.append(_top("Weight by form and width", "form", learned.by_form, _SHOWN_FORMS, "form"))
+    text = (
+        "The weight is the kernel's factor in the learned sum, the share its part of all weights. "
+        "Mean and spread (standard deviation) are of the share in the refits."
+    )
+    return "".join([*parts, "<h3>All kernels</h3>", paragraph(text), kernels(learned)])
+
+
+def _top(caption: str, head: str, parts: Sequence[Part], limit: int, noun: str) -> str:
+    """Return the largest parts as bars, and what the others hold in a sentence."""
+    some = [part for part in parts if part.share > 0 or part.refits.max(initial=0.0) > 0][:limit]
+    left, held = len(parts) - len(some), sum(part.share for part in parts[len(some) :])
+    more = ""
+    if left:
+        verb = "has" if left == 1 else "have"
+        more = f"{words.count(left, f'more {noun}')} {verb} {words.percent(held) if held else 'none'} of the weight."
+    return bars(caption, head, some, more)
+
+
+def _sure_section(learned: Learned) -> str:
+    return "".join(
+        [
+            "<h3>Certificate of the optimum</h3>",
+            _certificate(learned),
+            "<h3>Stability of the weights</h3>",
+            paragraph(words.stability_sentence(learned)),
+            _stability(learned),
+            "<h3>Near-duplicate kernels</h3>",
+            _twins(learned),
+        ]
+    )
+
+
+def _certificate(learned: Learned) -> str:
+    found = learned.certificate
+    pairs = []
+    if not np.isnan(found.primal):
+        pairs += [("primal objective", f"{found.primal:.8g}"), ("dual objective", f"{found.dual:.8g}")]
+    if np.isnan(found.alignment) and not np.isnan(found.gap):
+        pairs += [("relative gap", f"{found.gap:.2e}"), ("tolerance", f"{found.tol:.2e}")]
+    pairs += [("end", words.convergence_words(found)), ("iterations", f"{found.n_iter}")]
+    between = "" if np.isnan(found.dual) else " The optimum lies between the two objectives."
+    return paragraph(words.certificate_sentence(found) + between) + definitions(pairs)
+
+
+def _stability(learned: Learned) -> str:
+    top = [int(k) for k in learned.order[: min(_SHOWN_STABLE, learned.n_active)]]
+    if not top or not learned.refits.shape[0]:
+        return ""
+    parts = [Part(learned.names[k], float(learned.shares[k]), learned.refits[:, k]) for k in top]
+    return paragraph(_DOTS, "note") + bars("The largest kernels in the refits", "kernel", parts)
+
+
+def _twins(learned: Learned) -> str:
+    if not learned.twins:
+        found = (
+            "" if learned.n_active < 2 or "not compared" in learned.twins_note else "No near-duplicates were found. "
+        )
+        return paragraph(found + learned.twins_note)
+    text = (
+        "Kernels of one group say nearly the same (a centered alignment above 0.99 with another of the group). Their "
+        "weights are interchangeable: read the sum of a group, not how it is divided. "
+    )
+    rows = [
+        [
+            Cell(twin_name(number)),
+            Cell("; ".join(learned.names[k] for k in group)),
+            Cell(words.percent(float(learned.shares[list(group)].sum())), float(learned.shares[list(group)].sum())),
+        ]
+        for number, group in enumerate(learned.twins)
+    ]
+    heads = ["group", "kernels", "share together #"]
+    return paragraph(text + learned.twins_note) + table("Near-duplicate kernels", heads, rows, sortable=True)
+
+
+def _features_section(learned: Learned) -> str:
+    text = (
+        "The weight of each kernel is divided evenly over the features that it sees; the shares sum to 100%. "
+        "This says where the model looks, not in which direction a feature acts, and not what causes what."
+    )
+    return paragraph(text) + _top("Importance of features", "feature", learned.by_feature, _SHOWN_FEATURES, "feature")
+
+
+def _computed_section(facts: Facts) -> str:
+    notes = "".join(f"<li>{escape(note)}</li>" for note in facts.notes)
+    return "".join(
+        [
+            f'<div class="callout"><h3>Notes</h3><ul>{notes}</ul></div>' if notes else "",
+            "<h3>Data</h3>",
+            definitions(facts.data),
+            "<h3>Time</h3>",
+            definitions(facts.times),
+            "<h3>Make this report again</h3>",
+            f"<pre><code>{escape(facts.reproduce)}</code></pre>",
+            "<h3>Settings</h3>",
+            definitions(list(facts.settings.items())),
+            "<h3>Versions</h3>",
+            definitions(list(facts.versions.items())),
+        ]
+    )
+
+
+def paragraph(text: str, kind: str = "") -> str:
+    """Return a paragraph, nothing for no text."""
+    if not text.strip():
+        return ""
+    return f'<p class="{kind}">{escape(text.strip())}</p>' if kind else f"<p>{escape(text.strip())}</p>"
+
+
+def _asset(name: str) -> str:
+    return (files("manykernels.reports.html") / name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    """Return what the policy knows a style sheet or script by."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -1,0 +1,63 @@
+"""The report on a model file and a table."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from manykernels import MKLClassifier
+
+
+@pytest.fixture
+def table(folder):
+    rng = np.random.default_rng(0)
+    age, city = rng.normal(50, 10, 80), rng.choice(["Rome", "Oslo"], 80)
+    table = pd.DataFrame(
+        {"age [years]": age, "city <b>": city, "ill": np.where(age > 50, "yes", "no"), "cost": 3 * age}
+    )
+    table.to_csv("people.csv", index=False)
+    return table
+
+
+@pytest.fixture
+def model(table, run):
+    table.drop(columns="cost").to_csv("ill.csv", index=False)
+    run("fit", "ill.csv", "--target", "ill")
+    return "ill.mkl"
+
+
+def test_classes(model, run, folder):
+    printed = run("report", model, "people.csv", "--folds", 2, "--seed", 3)
+    assert re.search(r"On unseen rows, accuracy is 0\.[89]\d+ \(95% interval 0\.\d+ to \d\.\d+\)\.", printed.out)
+    assert "The report is in ill.html." in printed.out
+    page = (folder / "ill.html").read_text(encoding="utf-8")
+    assert "<h1>ill from people.csv</h1>" in page
+    assert "manykernels report ill.mkl people.csv --folds 2 --seed 3" in page
+    assert "age [years]" in page
+    assert "city &lt;b&gt;=Rome" in page
+    assert "scores may be too good" not in page  # refits have all kernels, not only those of the file
+    assert "encoded as when the model was made" in page
+
+
+def test_numbers(table, run, folder):
+    table.drop(columns="ill").to_csv("cost.csv", index=False)
+    run("fit", "cost.csv", "--target", "cost", "--regression", "--C", 10)
+    printed = run("report", "cost.mkl", "cost.csv", "--out", "my report.html", "--folds", 2, "--max-rows", 60)
+    assert "On unseen rows, R2 is 0.9" in printed.out
+    page = (folder / "my report.html").read_text(encoding="utf-8")
+    assert "Of 80 rows, 60 were drawn to cross-validate on" in page
+    assert "--max-rows 60" in page
+
+
+def test_bad_input(model, table, fail, folder):
+    assert "--out must be a file in a folder that exists" in fail("report", model, "people.csv", "--out", "no/x.html")
+    assert "there is no file 'absent.mkl'" in fail("report", "absent.mkl", "people.csv")
+    assert "a whole number of at least 2" in fail("report", model, "people.csv", "--folds", 1)
+    table.drop(columns="ill").to_csv("without.csv", index=False)
+    assert "TABLE must hold the target 'ill'" in fail("report", model, "without.csv")
+    table.assign(ill="maybe").iloc[:40].to_csv("other.csv", index=False)
+    assert "--target 'ill' must have at least two classes" in fail("report", model, "other.csv")
+    MKLClassifier().fit(np.arange(20.0)[:, None], np.arange(20) % 2).save("python.mkl")
+    assert "does not say how to read a table" in fail("report", "python.mkl", "people.csv")
+    assert not list(folder.glob("*.html"))
