@@ -394,6 +394,7 @@ def test_classes_in_a_tree(kernels):
     model = UFOMKLClassifier(kernels, loss=Tree(), alpha=0.01, epochs=20, random_state=0).fit(WINE, WINE_Y)
     assert model.score(WINE, WINE_Y) > 0.97
     assert model.decision_function(WINE).shape == (len(WINE), 5)
+    np.testing.assert_allclose(model.contributions(WINE).total(), model.decision_function(WINE), atol=1e-10)
     assert model.dual_objective_ < model.objective_
     assert model.gap_ < 0.5 * model.trace_[0].gap
     with pytest.raises(ValueError, match="cannot be saved"):

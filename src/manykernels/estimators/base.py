@@ -23,6 +23,7 @@ from manykernels.core.progress import listen
 from manykernels.core.results import Certificate, Result
 from manykernels.core.rows import CheckedRows, is_on_disk, refuse_row_source
 from manykernels.core.samples import Samples, distinct_samples
+from manykernels.estimators.contributions import ContributionsMixin
 from manykernels.estimators.kernel_estimator import (
     KernelEstimator,
     check_choice,
@@ -111,7 +112,7 @@ class Workbench:
         return [p.norm.scaled(w) for p, w in zip(problems, self.weights, strict=True)]
 
 
-class BaseMKL(KernelEstimator):
+class BaseMKL(ContributionsMixin, KernelEstimator):
     """Base class; see MKLClassifier and MKLRegressor."""
 
     # -- checks ---------------------------------------------------------------------------------------------

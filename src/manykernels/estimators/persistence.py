@@ -396,6 +396,7 @@ def _predictor_arrays(predictor: Predictor) -> dict[str, np.ndarray]:
         "active": predictor.active,
         "rows": predictor.rows,
         "vectors": predictor.vectors,
+        "shifts": predictor.shifts,
     }
     return {name: array for name, array in arrays.items() if array is not None}
 
@@ -505,4 +506,5 @@ def _decode_predictor(entry: dict, arrays: dict[str, np.ndarray], known: dict[st
         array("rows"),
         int(entry["n_train"]),
         arrays.get(f"{prefix}vectors"),
+        arrays.get(f"{prefix}shifts"),
     )

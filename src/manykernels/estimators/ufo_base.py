@@ -18,6 +18,7 @@ from manykernels.core.notices import warn
 from manykernels.core.progress import listen
 from manykernels.core.results import Certificate, Machine, Step
 from manykernels.core.samples import Samples
+from manykernels.estimators.contributions import ContributionsMixin
 from manykernels.estimators.kernel_estimator import (
     KernelEstimator,
     check_choice,
@@ -86,7 +87,7 @@ class Bench:
     start: Start | None = None
 
 
-class BaseUFO(KernelEstimator):
+class BaseUFO(ContributionsMixin, KernelEstimator):
     """Base class; see UFOMKLClassifier and UFOMKLRegressor."""
 
     def _check_parameters(self) -> None:
