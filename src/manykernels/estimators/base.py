@@ -29,7 +29,6 @@ from manykernels.estimators.kernel_estimator import (
     check_choice,
     check_number,
     print_step,
-    sums_by_group,
 )
 from manykernels.estimators.predictor import Predictor
 from manykernels.kernels import Gaussian, KernelBank, ParametricKernel
@@ -42,7 +41,7 @@ from manykernels.kernels.feature_bank import FeatureBank
 from manykernels.kernels.ladder import GaussianLadder, LadderBank
 from manykernels.kernels.on_demand import OnDemandBank
 from manykernels.kernels.parametric import ParametricBank
-from manykernels.kernels.texts import run_lengths
+from manykernels.kernels.texts import run_lengths, sums_by_group
 from manykernels.losses import Loss, SmoothLoss
 from manykernels.norms import LpNorm, MixedNorm
 from manykernels.outer.automatic import automatic, may_take_newton, selects_few

@@ -28,7 +28,7 @@ from manykernels.core.results import Step
 from manykernels.estimators.aligned import AlignedKernel
 from manykernels.estimators.base import FAMILY_SOLVERS
 from manykernels.estimators.classifier import MKLClassifier
-from manykernels.estimators.kernel_estimator import KernelEstimator, sums_by_group
+from manykernels.estimators.kernel_estimator import KernelEstimator
 from manykernels.estimators.predictor import Predictor
 from manykernels.estimators.regressor import MKLRegressor
 from manykernels.estimators.two_stage import TwoStageMKLClassifier, TwoStageMKLRegressor
@@ -40,6 +40,7 @@ from manykernels.kernels.parametric import ParametricKernel
 from manykernels.kernels.precomputed import PrecomputedColumns
 from manykernels.kernels.product import ScaledGaussian
 from manykernels.kernels.products import KernelProduct
+from manykernels.kernels.texts import sums_by_group
 from manykernels.losses import JointLoss
 from manykernels.norms import ElasticNorm, LpNorm, LpPenalty, MixedNorm, Penalty
 

@@ -24,13 +24,13 @@ from manykernels.estimators.kernel_estimator import (
     check_choice,
     check_number,
     print_step,
-    sums_by_group,
 )
 from manykernels.estimators.predictor import Predictor
 from manykernels.kernels.bound import BoundBank, learned_kernel
 from manykernels.kernels.features import FeatureMaps, have_features
 from manykernels.kernels.missing import check_views
 from manykernels.kernels.pairs import PairValues, sampled
+from manykernels.kernels.texts import sums_by_group
 from manykernels.losses import (
     JointLoss,
 )

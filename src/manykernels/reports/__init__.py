@@ -1,6 +1,22 @@
 """Tables and plots made from plain results."""
 
-from manykernels.reports.plots import plot_alpha_path
+from manykernels.reports.displays import (
+    ContributionsDisplay,
+    ConvergenceDisplay,
+    KernelWeightsDisplay,
+    LearnedKernelDisplay,
+    PathDisplay,
+)
 from manykernels.reports.tables import alignment_table, certificate_table, kernels_table, scores_table
 
-__all__ = ["alignment_table", "certificate_table", "kernels_table", "plot_alpha_path", "scores_table"]
+__all__ = [
+    "ContributionsDisplay",
+    "ConvergenceDisplay",
+    "KernelWeightsDisplay",
+    "LearnedKernelDisplay",
+    "PathDisplay",
+    "alignment_table",
+    "certificate_table",
+    "kernels_table",
+    "scores_table",
+]
