@@ -205,6 +205,9 @@ class TestPath:
         display = PathDisplay.from_path(path)
         assert display.parameter == "norm"
         assert labels(display.axes_["weights"].xaxis) == ["1", "2", "inf"]
+        # With the last norm all weights are 1: the largest share tells more.
+        best = int(path[0].model.weights_.argmax())
+        assert display.axes_["weights"].lines[0].get_label() == path[0].model.kernel_names_[best]
         assert list(display.ax_.lines[0].get_xdata()) == [0, 1, 2]
 
     def test_panels_in_the_place_of_given_axes(self):

@@ -84,7 +84,7 @@ class PathDisplay:
             For a path over C and the norm: which of them is on the axis; the other one tells the curves apart.
             Default: C, if there are several.
         max_kernels : int, default 6
-            Kernels whose weight is drawn: those that are the largest somewhere on the path.
+            Kernels whose weight is drawn, 8 at most: those with the largest shares of all weights on the path.
         ax : matplotlib Axes, optional
             Divided into the panels. Default: a new figure.
 
@@ -129,7 +129,8 @@ class PathDisplay:
         return np.arange(len(values)) if self.parameter == "norm" else np.array(values, dtype=float)
 
     def _plot_weights(self, ax: Any, curve: Curve, max_kernels: int) -> None:
-        order = np.argsort(-curve.weights.max(axis=0), kind="stable")
+        sums = curve.weights.sum(axis=1, keepdims=True)  # of one norm they are larger than of another
+        order = np.argsort(-(curve.weights / np.where(sums > 0, sums, 1.0)).max(axis=0), kind="stable")
         chosen = [int(k) for k in order[: min(max_kernels, MOST_SERIES)] if curve.weights[:, k].any()]
         x, others = self._x(curve.values), np.delete(curve.weights, chosen, axis=1)
         for place, k in enumerate(chosen):
