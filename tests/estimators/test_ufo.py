@@ -30,7 +30,6 @@ from manykernels.norms import ElasticNorm, LpNorm
 from manykernels.outer.baselines.obscure import obscure
 from manykernels.outer.ufo import ufo
 from manykernels.outer.ufo_theta import SampleTheta, make_rule
-from manykernels.reports import plot_alpha_path
 
 WINE, WINE_Y = load_wine(return_X_y=True)
 WINE = StandardScaler().fit_transform(WINE)
@@ -360,15 +359,6 @@ def test_the_path_walks_given_alphas_and_regression():
             ufo_path("standard", X2, Y2, **wrong)
 
 
-def test_the_path_is_drawn():
-    path = ufo_path(KERNELS, X2, Y2, n_alphas=3, random_state=0)
-    ax = plot_alpha_path(path, X2, Y2)
-    assert [len(axis.lines[0].get_xdata()) for axis in ax.figure.axes] == [3, 3]
-    assert list(ax.lines[0].get_ydata()) == [point.n_kernels for point in path]
-    with pytest.raises(ValueError, match="together"):
-        plot_alpha_path(path, X2)
-
-
 # -- labels with a structure ------------------------------------------------------------------------------------------
 
 
@@ -394,6 +384,7 @@ def test_classes_in_a_tree(kernels):
     model = UFOMKLClassifier(kernels, loss=Tree(), alpha=0.01, epochs=20, random_state=0).fit(WINE, WINE_Y)
     assert model.score(WINE, WINE_Y) > 0.97
     assert model.decision_function(WINE).shape == (len(WINE), 5)
+    np.testing.assert_allclose(model.contributions(WINE).total(), model.decision_function(WINE), atol=1e-10)
     assert model.dual_objective_ < model.objective_
     assert model.gap_ < 0.5 * model.trace_[0].gap
     with pytest.raises(ValueError, match="cannot be saved"):

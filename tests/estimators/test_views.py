@@ -8,9 +8,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, load, mkl_path
-from manykernels.estimators.kernel_estimator import sums_by_group
 from manykernels.kernels import Gaussian, GaussianLadder, KernelBank, Linear, Precomputed
 from manykernels.kernels.ladder import LadderNames
+from manykernels.kernels.texts import sums_by_group
 from manykernels.norms import MixedNorm
 
 VIEWS = {"image": ["i0", "i1", "i2"], "text": ["t0", "t1"], "noise": ["n0", "n1"]}

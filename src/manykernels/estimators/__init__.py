@@ -3,6 +3,7 @@
 from manykernels.estimators.aligned import AlignedKernel
 from manykernels.estimators.alpha_path import ufo_path
 from manykernels.estimators.classifier import MKLClassifier
+from manykernels.estimators.contributions import Contributions
 from manykernels.estimators.cv import MKLClassifierCV, MKLRegressorCV
 from manykernels.estimators.path import mkl_path
 from manykernels.estimators.persistence import load
@@ -12,6 +13,7 @@ from manykernels.estimators.ufo import UFOMKLClassifier, UFOMKLRegressor
 
 __all__ = [
     "AlignedKernel",
+    "Contributions",
     "MKLClassifier",
     "MKLClassifierCV",
     "MKLRegressor",

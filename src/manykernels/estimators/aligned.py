@@ -27,13 +27,13 @@ from manykernels.estimators.kernel_estimator import (
     check_choice,
     check_number,
     print_step,
-    sums_by_group,
 )
 from manykernels.estimators.memory_plan import HEADROOM
 from manykernels.estimators.predictor import Predictor
 from manykernels.kernels import GaussianFamily
 from manykernels.kernels.bound import learned_kernel
 from manykernels.kernels.family import Family
+from manykernels.kernels.texts import sums_by_group
 
 ALIGNMENTS = ("greedy", "qp", "independent", "uniform", "stagewise", "frank_wolfe")
 _FOR_LISTS = ("qp", "independent", "uniform")

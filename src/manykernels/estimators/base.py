@@ -23,12 +23,12 @@ from manykernels.core.progress import listen
 from manykernels.core.results import Certificate, Result
 from manykernels.core.rows import CheckedRows, is_on_disk, refuse_row_source
 from manykernels.core.samples import Samples, distinct_samples
+from manykernels.estimators.contributions import ContributionsMixin
 from manykernels.estimators.kernel_estimator import (
     KernelEstimator,
     check_choice,
     check_number,
     print_step,
-    sums_by_group,
 )
 from manykernels.estimators.memory_plan import DOUBLE_BELOW, HEADROOM, plan_memory, works_on_few
 from manykernels.estimators.predictor import Predictor
@@ -42,7 +42,7 @@ from manykernels.kernels.feature_bank import FeatureBank
 from manykernels.kernels.ladder import LadderBank
 from manykernels.kernels.on_demand import OnDemandBank
 from manykernels.kernels.parametric import ParametricBank
-from manykernels.kernels.texts import run_lengths
+from manykernels.kernels.texts import run_lengths, sums_by_group
 from manykernels.losses import Loss
 from manykernels.norms import LpNorm, MixedNorm
 from manykernels.outer.automatic import automatic
@@ -102,7 +102,7 @@ class Workbench:
         return [p.norm.scaled(w) for p, w in zip(problems, self.weights, strict=True)]
 
 
-class BaseMKL(KernelEstimator):
+class BaseMKL(ContributionsMixin, KernelEstimator):
     """Base class; see MKLClassifier and MKLRegressor."""
 
     # -- checks ---------------------------------------------------------------------------------------------

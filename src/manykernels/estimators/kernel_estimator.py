@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,7 +17,6 @@ from manykernels.estimators.predictor import Predictor
 from manykernels.kernels import KernelBank
 from manykernels.kernels.missing import check_views
 from manykernels.kernels.standard import as_bank
-from manykernels.kernels.texts import run_lengths
 
 
 class KernelEstimator(BaseEstimator):
@@ -262,14 +261,6 @@ class KernelEstimator(BaseEstimator):
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = self.missing == "ignore"
         return tags
-
-
-def sums_by_group(groups: Sequence[str], weights: np.ndarray) -> tuple[list[str], np.ndarray]:
-    """Return the names of the groups, in order of first appearance, and their weights, (n_problems, n_groups)."""
-    places: dict[str, int] = {}
-    runs = run_lengths(groups)
-    owner = np.repeat([places.setdefault(name, len(places)) for name, _ in runs], [count for _, count in runs])
-    return list(places), np.array([np.bincount(owner, own, minlength=len(places)) for own in weights])
 
 
 def _in_memory(X: Any) -> Any:

@@ -28,7 +28,7 @@ from manykernels.core.results import Step
 from manykernels.estimators.aligned import AlignedKernel
 from manykernels.estimators.base import FAMILY_SOLVERS
 from manykernels.estimators.classifier import MKLClassifier
-from manykernels.estimators.kernel_estimator import KernelEstimator, sums_by_group
+from manykernels.estimators.kernel_estimator import KernelEstimator
 from manykernels.estimators.predictor import Predictor
 from manykernels.estimators.regressor import MKLRegressor
 from manykernels.estimators.two_stage import TwoStageMKLClassifier, TwoStageMKLRegressor
@@ -50,6 +50,7 @@ from manykernels.kernels.parametric import ParametricKernel
 from manykernels.kernels.precomputed import PrecomputedColumns
 from manykernels.kernels.product import ScaledGaussian
 from manykernels.kernels.products import KernelProduct
+from manykernels.kernels.texts import sums_by_group
 from manykernels.losses import JointLoss
 from manykernels.norms import ElasticNorm, LpNorm, LpPenalty, MixedNorm, Penalty
 
@@ -408,6 +409,7 @@ def _predictor_arrays(predictor: Predictor) -> dict[str, np.ndarray]:
         "active": predictor.active,
         "rows": predictor.rows,
         "vectors": predictor.vectors,
+        "shifts": predictor.shifts,
     }
     return {name: array for name, array in arrays.items() if array is not None}
 
@@ -517,4 +519,5 @@ def _decode_predictor(entry: dict, arrays: dict[str, np.ndarray], known: dict[st
         array("rows"),
         int(entry["n_train"]),
         arrays.get(f"{prefix}vectors"),
+        arrays.get(f"{prefix}shifts"),
     )

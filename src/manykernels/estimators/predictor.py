@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,14 @@ from manykernels.kernels.precomputed import Precomputed
 
 _BLOCK_ROWS = 4096
 _MANY_VALUES = 10**7
+
+
+class Part(NamedTuple):
+    """What a part of a prediction belongs to: the kernel at a place in the bank, or a whole ladder at place -1."""
+
+    place: int
+    name: str
+    group: str
 
 
 @dataclass(frozen=True)
@@ -40,6 +48,8 @@ class Predictor:
     n_train : int
     vectors : ndarray of shape (n_tasks, n_map_features) or None
         The predictor on the kernels' finite feature maps; no samples are kept then.
+    shifts : ndarray of shape (n_tasks, n_active) or None
+        What centering adds to the part of each active kernel, where there are vectors; the intercept has their sum.
     """
 
     kernel: LearnedKernel
@@ -49,6 +59,7 @@ class Predictor:
     rows: np.ndarray
     n_train: int
     vectors: np.ndarray | None = None
+    shifts: np.ndarray | None = None
 
     @classmethod
     def from_machine(
@@ -56,10 +67,11 @@ class Predictor:
     ) -> Predictor:
         """Keep the support vectors; all samples when the kernels are centred, none when they are features."""
         if isinstance(bank, FeatureBank):
-            vectors, shift = bank.predictor_vectors(weights, machine.beta)
+            vectors, shifts = bank.predictor_vectors(weights, machine.beta)
             nothing = np.zeros((vectors.shape[0], 0))
             active, nobody = np.flatnonzero(weights > 0), np.zeros(0, np.int64)
-            return cls(bank.learned(weights), nothing, machine.intercept + shift, active, nobody, 0, vectors)
+            intercept = machine.intercept + shifts.sum(axis=1)
+            return cls(bank.learned(weights), nothing, intercept, active, nobody, 0, vectors, shifts)
         keep = np.flatnonzero(np.any(machine.beta != 0, axis=0))
         if bank.is_centered or keep.size == 0:
             keep = np.arange(bank.n_samples)
@@ -92,13 +104,68 @@ class Predictor:
 
     def _from_features(self, X: Any, device: str) -> np.ndarray:
         assert self.vectors is not None
-        maps = FeatureMaps(self.kernel.bound, np.ones(len(self.kernel.bound)), self.kernel.cosine, 0.0)
         if self.kernel.bound and X.shape[0] * self.vectors.shape[1] >= _MANY_VALUES and has_device(device):
-            return predict_features_on(Device(device), maps, X, self.vectors) + self.intercept
+            return predict_features_on(Device(device), self._maps(), X, self.vectors) + self.intercept
         out = np.tile(self.intercept, (X.shape[0], 1))
-        for low in range(0, X.shape[0] if self.kernel.bound else 0, _BLOCK_ROWS):
-            out[low : low + _BLOCK_ROWS] += maps.transform(X[low : low + _BLOCK_ROWS])[0] @ self.vectors.T
+        for rows, features, _ in self._features(X):
+            out[rows] += features @ self.vectors.T
         return out
+
+    def _maps(self) -> FeatureMaps:
+        return FeatureMaps(self.kernel.bound, np.ones(len(self.kernel.bound)), self.kernel.cosine, 0.0)
+
+    def _features(self, X: Any) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+        """Yield some rows of X, their features, and where those of each active kernel begin, and the end."""
+        maps = self._maps()
+        for low in range(0, X.shape[0] if self.kernel.bound else 0, _BLOCK_ROWS):
+            rows = slice(low, min(low + _BLOCK_ROWS, X.shape[0]))
+            yield rows, *maps.transform(X[rows])
+
+    # -- the parts of a prediction --------------------------------------------------------------------------
+
+    def owners(self, names: Sequence[str]) -> tuple[list[Part], np.ndarray]:
+        """Return the parts of a prediction, and to which of them each kernel of the sum belongs.
+
+        A part is an active kernel, or a whole ladder where the sum is over its nodes, which are no kernels of the bank.
+        ``names`` are those of all kernels of the bank.
+        """
+        places: dict[Part, int] = {}
+        owner = np.empty(len(self.kernel.bound), np.int64)
+        n_kernels = 0
+        for j, entry in enumerate(self.kernel.bound):
+            # Plain kernels come first, and nodes have the name of their ladder, not of a kernel.
+            is_kernel = n_kernels < self.active.size and entry.name == names[int(self.active[n_kernels])]
+            place = int(self.active[n_kernels]) if is_kernel else -1
+            n_kernels += is_kernel
+            owner[j] = places.setdefault(Part(place, entry.name, entry.group), len(places))
+        return list(places), owner
+
+    def parts(self, X: Any, owner: np.ndarray, out: np.ndarray) -> None:
+        """Add what each kernel of the sum adds to the predictions to ``out[:, :, owner]``, (len(X), n_tasks, n_parts).
+
+        Together with the intercept of :meth:`own_intercept` they are what :meth:`decision` returns.
+        """
+        if self.vectors is None:
+            for k, rows, values in self.kernel.parts(X, self.coef):
+                out[rows, :, owner[k]] += values.T
+            return
+        for rows, features, first in self._features(X):
+            for k, part in enumerate(owner):
+                own = slice(first[k], first[k + 1])
+                out[rows, :, part] += features[:, own] @ self.vectors[:, own].T
+        if self.shifts is not None:
+            out[:, :, owner] += self.shifts
+
+    def parts_from_stack(self, stack: np.ndarray, owner: np.ndarray, out: np.ndarray) -> None:
+        """Do the same for kernels given as an array (n_kernels, n_test, n_train)."""
+        for place, block in self._of_stack(stack):
+            out[:, :, owner[place]] += block @ (self.coef if self.coef.ndim == 2 else self.coef[place]).T
+
+    def own_intercept(self) -> np.ndarray:
+        """Return what is added to the parts, shape (n_tasks,)."""
+        return self.intercept if self.shifts is None else self.intercept - self.shifts.sum(axis=1)
+
+    # -- precomputed kernels --------------------------------------------------------------------------------
 
     def decision_from_stack(self, stack: np.ndarray) -> np.ndarray:
         """Return the predictions for kernels given as an array (n_kernels, n_test, n_train).

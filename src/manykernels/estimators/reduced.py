@@ -44,6 +44,11 @@ class ReducedLearner:
         for name, other in (("break_ties", True), ("probability", True), ("decision_function_shape", "ovo")):
             if getattr(learner, name, None) == other:
                 raise TypeError(f"A model whose learner has {name}={other!r} cannot be saved; pickle can store it.")
+        return cls.functions_of(learner, columns, n_columns)
+
+    @classmethod
+    def functions_of(cls, learner: Any, columns: np.ndarray, n_columns: int) -> ReducedLearner:
+        """Return the functions of a learner of one of the kinds REDUCIBLE, whatever it makes of them."""
         if isinstance(learner, KernelRidge):
             coef, intercept, places = learner.dual_coef_[None, :], np.zeros(1), columns
         else:

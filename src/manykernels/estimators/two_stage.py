@@ -21,8 +21,9 @@ from manykernels.alignment.measures import Target
 from manykernels.core.notices import shown
 from manykernels.core.samples import Samples, distinct_samples
 from manykernels.estimators.aligned import AlignedEstimator
+from manykernels.estimators.contributions import ContributionsMixin
 from manykernels.estimators.predictor import Predictor
-from manykernels.estimators.reduced import ReducedLearner
+from manykernels.estimators.reduced import REDUCIBLE, ReducedLearner
 
 _CS = (0.1, 1.0, 10.0, 100.0, 1000.0, 10000.0)
 _ALPHAS = (1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0)
@@ -37,7 +38,7 @@ def _learner_has(method: str) -> Any:
     return check
 
 
-class _TwoStage(AlignedEstimator):
+class _TwoStage(ContributionsMixin, AlignedEstimator):
     """Base class; see TwoStageMKLClassifier and TwoStageMKLRegressor."""
 
     def __init__(
@@ -175,6 +176,20 @@ class _TwoStage(AlignedEstimator):
                 rows=predictor.rows[kept],
             )
         ]
+
+    def _machines(self) -> list[Predictor]:
+        (predictor,) = self._predictors
+        learner = self.learner_
+        if type(learner) in REDUCIBLE:
+            learner = ReducedLearner.functions_of(learner, self._kept, predictor.rows.size)
+        if not isinstance(learner, ReducedLearner) or learner.intercept.size > 1:
+            names = ", ".join(kind.__name__ for kind in REDUCIBLE)
+            raise TypeError(
+                f"contributions needs a learner whose prediction is one sum over the samples: one of {names}, for two "
+                f"classes or regression; for several classes there is MKLClassifier. Got {self.learner_!r}."
+            )
+        intercept = learner.intercept + getattr(self, "offset_", 0.0)
+        return [replace(predictor, coef=learner.coef, intercept=intercept)]
 
     def _opened(self) -> None:
         (predictor,) = self._predictors

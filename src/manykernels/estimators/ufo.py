@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from manykernels.core.notices import shown
 from manykernels.core.samples import Samples, distinct_samples
 from manykernels.estimators.calibration import logistic_probabilities
 from manykernels.estimators.classifier import class_weights, one_vs_rest
+from manykernels.estimators.contributions import Contributions
 from manykernels.estimators.kernel_estimator import (
     check_choice,
     check_number,
@@ -328,6 +330,13 @@ class UFOMKLClassifier(ClassifierMixin, BaseUFO):
         if isinstance(self.loss, JointLoss) or self.classes_.size > 2:
             return decisions
         return decisions[:, 0] if decisions.shape[1] == 1 else decisions[:, 1] - decisions[:, 0]
+
+    def contributions(self, X: Any) -> Contributions:
+        parts = super().contributions(X)
+        if isinstance(self.loss, JointLoss) or self.classes_.size > 2 or parts.intercept.size == 1:
+            return parts
+        # Two classes that were learned jointly have a score each; the decision is their difference.
+        return replace(parts, values=np.diff(parts.values, axis=1), intercept=np.diff(parts.intercept))
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the class of each sample, shape (n_samples,)."""

@@ -18,12 +18,12 @@ from manykernels.core.notices import warn
 from manykernels.core.progress import listen
 from manykernels.core.results import Certificate, Machine, Step
 from manykernels.core.samples import Samples
+from manykernels.estimators.contributions import ContributionsMixin
 from manykernels.estimators.kernel_estimator import (
     KernelEstimator,
     check_choice,
     check_number,
     print_step,
-    sums_by_group,
 )
 from manykernels.estimators.memory_plan import HEADROOM
 from manykernels.estimators.predictor import Predictor
@@ -31,6 +31,7 @@ from manykernels.kernels.bound import BoundBank, learned_kernel
 from manykernels.kernels.features import FeatureMaps, have_features
 from manykernels.kernels.missing import check_views
 from manykernels.kernels.pairs import PairValues, sampled
+from manykernels.kernels.texts import sums_by_group
 from manykernels.losses import (
     JointLoss,
 )
@@ -85,7 +86,7 @@ class Bench:
     start: Start | None = None
 
 
-class BaseUFO(KernelEstimator):
+class BaseUFO(ContributionsMixin, KernelEstimator):
     """Base class; see UFOMKLClassifier and UFOMKLRegressor."""
 
     def _check_parameters(self) -> None:

@@ -229,10 +229,14 @@ class FeatureBank:
         )
 
     def predictor_vectors(self, weights: np.ndarray, beta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the predictor on the raw features of the active kernels, (n_tasks, n_columns), and what it adds."""
+        """Return the predictor on the raw features of the active kernels, (n_tasks, n_columns).
+
+        And what centering adds to the part of each of them, (n_tasks, n_active).
+        """
         columns = np.repeat(weights > 0, np.diff(self.first))
         vectors = self.vectors(beta) * self.by_column(weights)
-        return vectors[:, columns], -vectors @ self.mean
+        shifts = -np.add.reduceat(vectors * self.mean, self.first[:-1], axis=1)
+        return vectors[:, columns], shifts[:, weights > 0]
 
     def importances(self, weights: np.ndarray, n_features: int) -> np.ndarray:
         """Return each feature's part of the weight, a kernel's being divided over its columns."""

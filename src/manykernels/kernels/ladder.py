@@ -92,6 +92,11 @@ class GaussianLadder:
         """The widths of the Chebyshev nodes."""
         return chebyshev_widths(self.low, self.high, count_nodes(self.low, self.high, self.error))
 
+    @property
+    def title(self) -> str:
+        """The ladder's name without its columns."""
+        return f"Gaussian(width={_short(self.low)} to {_short(self.high)})"
+
     def refined(self, error: float) -> GaussianLadder:
         """Return the same ladder with an error of at most ``error``."""
         finest = min(self.error, error)
@@ -208,8 +213,8 @@ class LadderBank:
     def _bind_nodes(self, center: bool, budget: int, storage: str, precision: str, learn: Any) -> BoundBank:
         """Bind the node kernels, centered but not scaled, in one bank that plans their storage."""
         bound = [
-            BoundKernel(Gaussian(width), positions, f"node {width:.6g}", group)
-            for ladder, (positions, _, group) in zip(self.ladders, self.places, strict=True)
+            BoundKernel(Gaussian(width), positions, f"{ladder.title} on {where}", group)  # all by the ladder's name
+            for ladder, (positions, where, group) in zip(self.ladders, self.places, strict=True)
             for width in ladder.nodes
         ]
         normalization = learn(bound, self.X, kind=None, center=center, sample_weight=self.sample_weight)

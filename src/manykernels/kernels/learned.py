@@ -59,11 +59,26 @@ class LearnedKernel:
     def predict_components(self, X: Any, coef: np.ndarray) -> np.ndarray:
         """Return the same where each active kernel has coefficients of its own, (n_active, n_tasks, n_kept)."""
         out = np.zeros((coef.shape[1], X.shape[0]))
+        for _, rows, values in self.parts(X, coef):
+            out[:, rows] += values
+        return out
+
+    def parts(self, X: Any, coef: np.ndarray) -> Iterator[tuple[int, slice, np.ndarray]]:
+        """Yield what each active kernel adds to the predictions: its place, some rows of X, and (n_tasks, n_rows).
+
+        ``coef`` is of shape (n_tasks, n_kept), or (n_active, n_tasks, n_kept) where kernels have their own.
+        """
         step = max(1, _BLOCK_ENTRIES // max(1, self.X.shape[0]))
         for low in range(0, X.shape[0], step):
-            for k, block in self.blocks(X[low : low + step], self.X):
-                out[:, low : low + step] += self.coefficients[k] * (coef[k] @ block.T)
-        return out
+            rows = slice(low, min(low + step, X.shape[0]))
+            for k, block in self.blocks(X[rows], self.X):
+                own = coef if coef.ndim == 2 else coef[k]
+                values = own @ block.T
+                if self.means is not None and self.totals is not None:
+                    # The mean of the new row and that of the kept ones come off, and the total comes back.
+                    values += own.sum(axis=1)[:, None] * (self.totals[k] - block @ self.share)
+                    values -= (own @ self.means[k])[:, None]
+                yield k, rows, self.coefficients[k] * values
 
     def diagonal(self, X: Any) -> np.ndarray:
         """Return k(x_i, x_i)."""

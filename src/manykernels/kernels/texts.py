@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import overload
 
+import numpy as np
+
 
 class LazyTexts(Sequence[str]):
     """A sequence of texts of which a subclass gives the length and, one by one, the texts."""
@@ -42,3 +44,19 @@ def run_lengths(texts: Sequence[str]) -> list[tuple[str, int]]:
     """
     known = getattr(texts, "runs", None)
     return known() if known is not None else [(text, len(list(same))) for text, same in groupby(texts)]
+
+
+def sums_by_group(groups: Sequence[str], weights: np.ndarray) -> tuple[list[str], np.ndarray]:
+    """Return the names of the groups, in order of first appearance, and their weights, (n_problems, n_groups).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.kernels.texts import sums_by_group
+    >>> sums_by_group(["image", "image", "text"], np.array([[0.1, 0.2, 0.7]]))
+    (['image', 'text'], array([[0.3, 0.7]]))
+    """
+    places: dict[str, int] = {}
+    runs = run_lengths(groups)
+    owner = np.repeat([places.setdefault(name, len(places)) for name, _ in runs], [count for _, count in runs])
+    return list(places), np.array([np.bincount(owner, own, minlength=len(places)) for own in weights])

@@ -1,0 +1,18 @@
+"""Plots of fitted models, one class each; they need matplotlib (``pip install "manykernels[plot]"``).
+
+As scikit-learn's displays: ``from_estimator`` computes and draws, ``plot`` draws again.
+"""
+
+from manykernels.reports.displays.contributions import ContributionsDisplay
+from manykernels.reports.displays.convergence import ConvergenceDisplay
+from manykernels.reports.displays.learned_kernel import LearnedKernelDisplay
+from manykernels.reports.displays.path import PathDisplay
+from manykernels.reports.displays.weights import KernelWeightsDisplay
+
+__all__ = [
+    "ContributionsDisplay",
+    "ConvergenceDisplay",
+    "KernelWeightsDisplay",
+    "LearnedKernelDisplay",
+    "PathDisplay",
+]

@@ -1,0 +1,189 @@
+"""Kernels, scores and weights along a path of C, of the norm or of alpha."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from manykernels.reports.displays.common import (
+    MARKERS,
+    MOST_SERIES,
+    counted,
+    divided,
+    neutral_color,
+    series_color,
+    shortened,
+)
+
+_PANELS = {"kernels": "kernels with\na positive weight", "score": "score", "weights": "weight"}
+
+
+class Curve(NamedTuple):
+    """Models that differ in one parameter: its values, and at each of them the weights, and the score if known."""
+
+    name: str
+    values: list[Any]
+    weights: np.ndarray
+    scores: np.ndarray | None
+
+
+class PathDisplay:
+    """The number of kernels, the score and the largest weights along a path, one panel each.
+
+    Parameters
+    ----------
+    parameter : {"C", "norm", "alpha"}
+        What the path walks along. Norms are evenly spaced, numbers are on a log scale.
+    curves : list of Curve
+        One for each value of the other parameter. The panel of weights is there for a single curve.
+    kernel_names : sequence of str
+
+    Attributes
+    ----------
+    axes_ : dict of matplotlib Axes
+        The panels: "kernels", "score" if there are scores, "weights" if there is one curve.
+    ax_, figure_ : matplotlib Axes and Figure
+        The first panel.
+
+    Examples
+    --------
+    >>> from manykernels import ufo_path
+    >>> from manykernels.reports import PathDisplay
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> path = ufo_path("standard", X[::2], y[::2], n_alphas=3)
+    >>> display = PathDisplay.from_path(path, X[1::2], y[1::2])
+    >>> list(display.axes_), display.ax_.get_xscale()
+    (['kernels', 'score', 'weights'], 'log')
+    """
+
+    def __init__(self, *, parameter: str, curves: Sequence[Curve], kernel_names: Sequence[str]) -> None:
+        self.parameter, self.curves, self.kernel_names = parameter, list(curves), kernel_names
+
+    @classmethod
+    def from_path(
+        cls,
+        path: Sequence[Any],
+        X: Any = None,
+        y: Any = None,
+        *,
+        along: str | None = None,
+        max_kernels: int = 6,
+        ax: Any = None,
+    ) -> PathDisplay:
+        """Draw what :func:`manykernels.mkl_path` or :func:`manykernels.ufo_path` returned.
+
+        Parameters
+        ----------
+        path : list of PathPoint or AlphaPoint
+        X, y : data to score on, optional
+            Best such as the models have not seen.
+        along : {"C", "norm"}, optional
+            For a path over C and the norm: which of them is on the axis; the other one tells the curves apart.
+            Default: C, if there are several.
+        max_kernels : int, default 6
+            Kernels whose weight is drawn, 8 at most: those with the largest shares of all weights on the path.
+        ax : matplotlib Axes, optional
+            Divided into the panels. Default: a new figure.
+
+        Returns
+        -------
+        PathDisplay
+        """
+        if len(path) == 0:
+            raise ValueError("path is empty: there is nothing to draw.")
+        if (X is None) != (y is None):
+            raise ValueError("X and y must be given together.")
+        scores = None if X is None else [point.model.score(X, y) for point in path]
+        parameter = _parameter(path, along)
+        display = cls(
+            parameter=parameter,
+            curves=_curves(path, parameter, scores),
+            kernel_names=path[0].model.kernel_names_,
+        )
+        return display.plot(ax, max_kernels=max_kernels)
+
+    def plot(self, ax: Any = None, *, max_kernels: int = 6) -> PathDisplay:
+        """Draw the panels; see :meth:`from_path`."""
+        has_scores = all(curve.scores is not None for curve in self.curves)
+        panels = ["kernels", *(["score"] if has_scores else []), *(["weights"] if len(self.curves) == 1 else [])]
+        self.axes_ = divided(ax, dict.fromkeys(panels, 1.0), height=1.8 + 1.7 * len(panels), sharex=True)
+        self.ax_ = self.axes_["kernels"]
+        self.figure_ = self.ax_.figure
+        for place, curve in enumerate(self.curves):
+            look = {"marker": MARKERS[place % MOST_SERIES], "color": series_color(place), "label": curve.name}
+            x = self._x(curve.values)
+            self.ax_.plot(x, np.count_nonzero(curve.weights, axis=1), **look)
+            if has_scores:
+                self.axes_["score"].plot(x, curve.scores, **look)
+        if "weights" in self.axes_:
+            self._plot_weights(self.axes_["weights"], self.curves[0], max_kernels)
+        else:
+            self.ax_.legend()
+        self._label()
+        return self
+
+    def _x(self, values: list[Any]) -> np.ndarray:
+        return np.arange(len(values)) if self.parameter == "norm" else np.array(values, dtype=float)
+
+    def _plot_weights(self, ax: Any, curve: Curve, max_kernels: int) -> None:
+        sums = curve.weights.sum(axis=1, keepdims=True)  # of one norm they are larger than of another
+        order = np.argsort(-(curve.weights / np.where(sums > 0, sums, 1.0)).max(axis=0), kind="stable")
+        chosen = [int(k) for k in order[: min(max_kernels, MOST_SERIES)] if curve.weights[:, k].any()]
+        x, others = self._x(curve.values), np.delete(curve.weights, chosen, axis=1)
+        for place, k in enumerate(chosen):
+            name = shortened(self.kernel_names[k], 44)
+            ax.plot(x, curve.weights[:, k], marker=MARKERS[place], color=series_color(place), label=name)
+        if others.any():
+            name = f"sum of {int(np.count_nonzero(others.any(axis=0))):,} others"
+            ax.plot(x, others.sum(axis=1), linestyle="--", color=neutral_color(), label=name)
+        if chosen:  # below the panel, so that names need not be cut short
+            ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.3), ncols=2, fontsize="small")
+
+    def _label(self) -> None:
+        values = self._x(self.curves[0].values)
+        for panel, ax in self.axes_.items():
+            ax.set_ylabel(_PANELS[panel])
+            if self.parameter == "norm":
+                ax.set_xticks(values, [_shown(norm) for norm in self.curves[0].values])
+            elif np.all(values > 0):
+                ax.set_xscale("log")
+            is_last = ax is list(self.axes_.values())[-1]
+            ax.tick_params(labelbottom=is_last)
+            if is_last:
+                ax.set_xlabel(self.parameter)
+        self.ax_.set_title(counted(len(self.kernel_names)), loc="left", fontsize="medium")
+
+
+def _parameter(path: Sequence[Any], along: str | None) -> str:
+    """Return what is on the axis."""
+    choices = ("alpha",) if hasattr(path[0], "alpha") else ("C", "norm")
+    if along is None:
+        several = len({getattr(point, choices[0]) for point in path}) > 1
+        return choices[0] if several else choices[-1]
+    if along not in choices:
+        raise ValueError(f"along must be {' or '.join(map(repr, choices))} for this path, got {along!r}.")
+    return along
+
+
+def _curves(path: Sequence[Any], parameter: str, scores: list[float] | None) -> list[Curve]:
+    other = {"C": "norm", "norm": "C"}.get(parameter)
+    members: dict[str, list[int]] = {}
+    for i, point in enumerate(path):
+        name = "" if other is None else f"{other} {_shown(getattr(point, other))}"
+        members.setdefault(name, []).append(i)
+    return [
+        Curve(
+            name,
+            [getattr(path[i], parameter) for i in own],
+            np.array([np.atleast_2d(path[i].model.weights_).mean(axis=0) for i in own]),
+            None if scores is None else np.array([scores[i] for i in own]),
+        )
+        for name, own in members.items()
+    ]
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, (int, float, np.number)) else repr(value)
