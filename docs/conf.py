@@ -19,10 +19,12 @@ extensions = [
     "numpydoc",
     "sphinx_copybutton",
     "gallery",
+    "offline",
     "plain_docstrings",
 ]
 exclude_patterns = ["_build"]
 nitpicky = True
+smartquotes = False  # quotes and primes are part of code and formulas
 
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3  # so many levels of headings can be linked to: [words](page.md#heading)
@@ -37,6 +39,7 @@ toc_object_entries_show_parents = "hide"
 
 html_theme = "furo"
 html_title = "manykernels"
+pygments_dark_style = "github-dark"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False
