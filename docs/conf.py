@@ -10,7 +10,7 @@ sys.path.insert(0, str(HERE / "_ext"))
 
 project = "manykernels"
 author = "The manykernels developers"
-copyright = f"2025, {author}"
+copyright = f"2026, {author}"
 release = version = manykernels.__version__
 
 extensions = [

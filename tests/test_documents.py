@@ -53,6 +53,17 @@ def test_examples_are_in_the_gallery(path):
     assert f"gallery/{path.stem}\n" in (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
 
 
+def test_boxes_of_the_flowchart_lead_to_headings():
+    """Sphinx does not look into drawings."""
+    links = re.findall(r'href="([^"#]+)\.html#?([^"]*)"', (ROOT / "docs" / "choosing.svg").read_text(encoding="utf-8"))
+    for page, place in links:
+        text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+        titles = re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)
+        slugs = {re.sub(r"[^a-z0-9 -]", "", title.lower()).replace(" ", "-") for title in titles}
+        assert not place or place in slugs, f"{page}.html#{place}"
+    assert len(links) == 17
+
+
 @pytest.mark.parametrize("estimator", [MKLClassifier, MKLRegressor, MKLClassifierCV, MKLRegressorCV])
 def test_every_parameter_is_listed(estimator):
     listed = re.search(r"Parameters\n(.*?)\n *Attributes\n", estimator.__doc__, flags=re.DOTALL)[1]
