@@ -1,8 +1,8 @@
-# Both targets do all of their set-up: they need Python 3.11+, make and PyPI.
+# All targets do their own set-up: they need Python 3.11+, make and PyPI.
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint docs clean
 
 demo: .venv/installed
 	$(BIN)/manykernels demo
@@ -16,6 +16,10 @@ lint: .venv/installed-dev
 	$(BIN)/lint-imports
 	$(BIN)/mypy
 
+docs: .venv/installed-dev
+	$(BIN)/python -m sphinx -W --keep-going --nitpicky -q docs docs/_build/html
+	@echo "The site is docs/_build/html/index.html"
+
 .venv/installed: pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
@@ -26,4 +30,4 @@ lint: .venv/installed-dev
 	touch $@
 
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache docs/_build docs/gallery

@@ -1,4 +1,8 @@
-"""Disease progression: which measurements matter, and how smooth is their effect?"""
+"""Regression: which measurements matter for the course of a disease?
+
+The standard kernels on ten measurements of diabetes patients: Gaussians of ten widths and polynomials, on all features
+and on each. `norm=1` selects few of the 143 kernels; `feature_importances_` divides their weights over the features.
+"""
 
 from sklearn.datasets import load_diabetes
 from sklearn.model_selection import cross_val_score

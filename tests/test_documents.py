@@ -3,31 +3,65 @@
 import ast
 import doctest
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
 from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV
+from manykernels.cli.main import main
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+MADE = {"_build", "gallery"}  # folders that a build of the site makes
+BLOCK = re.compile(r"^```(python|console)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
+PAGES = [path for path in sorted((ROOT / "docs").rglob("*.md")) if not MADE & set(path.relative_to(ROOT).parts)]
+DOCUMENTS = [path for path in (ROOT / "README.md", *PAGES) if BLOCK.search(path.read_text(encoding="utf-8"))]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 MODULES = sorted((ROOT / "src").rglob("*.py"))
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
-def test_python_blocks_run(path):
-    blocks = re.findall(r"```python\n(.*?)```", path.read_text(encoding="utf-8"), flags=re.DOTALL)
-    assert blocks or path.name == "results.md", f"{path.name} has no example"
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_blocks_run(path, monkeypatch, tmp_path):
+    """Blocks of a page run in order, in one folder and one namespace; of the shell, the lines that run our command."""
+    monkeypatch.chdir(tmp_path)
     namespace: dict = {}
-    for block in blocks:
-        exec(compile(block, str(path), "exec"), namespace)
+    for language, block in BLOCK.findall(path.read_text(encoding="utf-8")):
+        if language == "python":
+            exec(compile(block, str(path), "exec"), namespace)
+        else:
+            for line in re.findall(r"^\$ manykernels (.*)$", block, flags=re.MULTILINE):
+                assert main(shlex.split(line)) == 0, line
+
+
+def test_every_guide_page_has_an_example():
+    guides = [path for path in PAGES if path.parent.name == "guide" and path.stem != "index"]
+    assert [path.name for path in guides if path not in DOCUMENTS] == []
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_examples_run(path, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), {"__name__": "__main__"})
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_examples_are_in_the_gallery(path):
+    """The first line of the docstring is the title of a page, and the rest says what the example shows."""
+    title, _, words = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")
+    assert len(title) < 80
+    assert words.strip()
+    assert f"gallery/{path.stem}\n" in (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
+
+
+def test_boxes_of_the_flowchart_lead_to_headings():
+    """Sphinx does not look into drawings."""
+    links = re.findall(r'href="([^"#]+)\.html#?([^"]*)"', (ROOT / "docs" / "choosing.svg").read_text(encoding="utf-8"))
+    for page, place in links:
+        text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+        titles = re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)
+        slugs = {re.sub(r"[^a-z0-9 -]", "", title.lower()).replace(" ", "-") for title in titles}
+        assert not place or place in slugs, f"{page}.html#{place}"
+    assert len(links) == 17
 
 
 @pytest.mark.parametrize("estimator", [MKLClassifier, MKLRegressor, MKLClassifierCV, MKLRegressorCV])

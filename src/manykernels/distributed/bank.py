@@ -60,7 +60,7 @@ def bind(
     X : float array or CSR matrix of shape (n_samples, n_features)
     client : distributed.Client
     source, normalize, center, sample_weight, precision
-        As for :meth:`KernelBank.bind`.
+        As for :meth:`manykernels.kernels.KernelBank.bind`.
     driver_bytes : int
         Memory for the kernels of a working set on the driver; if it is too small, they stay on the workers.
     n_shards : int, optional
@@ -105,7 +105,7 @@ def bind(
 
 
 class DaskBank(BoundBank):
-    """Kernels on Dask workers; made by :func:`bind`. Attributes are those of :class:`BoundBank`.
+    """Kernels on Dask workers; made by :func:`bind`. Attributes are those of ``BoundBank``.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class DaskBank(BoundBank):
     holdings : sequence of Holding
         Which shard holds which kernel.
     bound, X, sample_weight, precision
-        As for :class:`BoundBank`.
+        As for ``BoundBank``.
     scales : Normalization
         The scale and the largest diagonal entry of each kernel; whatever else was learned stays on the workers.
     kind : (bool, bool)
@@ -184,7 +184,7 @@ class DaskBank(BoundBank):
         return self._each(subset, (), (), on_worker.inner_products, Sent(triangle))
 
     def centered_squares(self, weight: np.ndarray) -> np.ndarray:
-        """Return ||K_c||_w^2 of all kernels, see :mod:`manykernels.kernels.centered`."""
+        """Return ||K_c||_w^2 of all kernels, see ``manykernels.kernels.centered``."""
         return self._each(None, (), (), on_worker.centered_squares, weight)
 
     def matvecs(

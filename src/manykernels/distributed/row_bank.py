@@ -63,7 +63,7 @@ class Coefficients:
 
 
 class RowBank(FeatureBank):
-    """Kernels as features of rows on workers; attributes are those of :class:`FeatureBank`.
+    """Kernels as features of rows on workers; attributes are those of ``FeatureBank``.
 
     Only sums over the rows come to the driver, as long as the features: w = Z' beta, from which q_k = ||w_k||^2.
 
@@ -74,7 +74,7 @@ class RowBank(FeatureBank):
     source : RowSource
     targets : Targets
     approximation, rank, normalize, center, precision, random_state
-        As for :class:`FeatureBank`.
+        As for ``FeatureBank``.
     """
 
     def __init__(

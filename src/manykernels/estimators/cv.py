@@ -159,13 +159,14 @@ class MKLClassifierCV(_Chooser, MKLClassifier):
 
     Attributes
     ----------
-    C_, norm_ : the choice
+    C_, norm_ : float, float or norm
+        The choice.
     scores_ : ndarray of shape (n_norms, n_Cs, n_folds)
     best_score_ : float
         Mean score of the choice.
     best_estimator_ : MKLClassifier
-
-    And those of :class:`MKLClassifier`, fitted on all samples.
+    weights_, kernel_names_, active_, gap_, ...
+        As for :class:`MKLClassifier`, fitted on all samples.
 
     Examples
     --------

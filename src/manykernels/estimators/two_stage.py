@@ -275,7 +275,7 @@ class TwoStageMKLClassifier(ClassifierMixin, _TwoStage):
     alignment_bound_ : float
         What no weights exceed; of a family, none of up to ten times their total.
     gap_, gap_is_exact_ : float, bool
-        alignment_bound_ - alignment_, and whether the search behind the bound is exact.
+        ``alignment_bound_ - alignment_``, and whether the search behind the bound is exact.
     held_out_alignment_ : float
         Alignment on samples held out, of a kernel learned without them; NaN without a validation_fraction. Far below
         ``alignment_`` it means that the kernel overfits, of which a warning tells. A kernel that knows nothing has

@@ -197,7 +197,7 @@ class BoundBank:
         return self._gather(subset, lambda storage, local: storage.inner_products(M, local), ())
 
     def centered_squares(self, weight: np.ndarray) -> np.ndarray:
-        """Return ||K_c||_w^2 of all kernels, see :mod:`manykernels.kernels.centered`."""
+        """Return ||K_c||_w^2 of all kernels, see ``manykernels.kernels.centered``."""
         return self._gather(None, lambda storage, local: storage.centered_squares(weight, local), ())
 
     def quad_forms(self, beta: np.ndarray, subset: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
@@ -287,7 +287,7 @@ class BoundBank:
         return divided_weights(self.bound, weights, n_features)
 
     def learned(self, weights: np.ndarray, keep: np.ndarray | None = None) -> LearnedKernel:
-        """Return the combined kernel as a function of new data; see :func:`learned_kernel`."""
+        """Return the combined kernel as a function of new data; see ``learned_kernel``."""
         return learned_kernel(self, weights, keep)
 
     def cross(self, X: Any, weights: np.ndarray) -> np.ndarray:

@@ -44,8 +44,8 @@ def may_take_newton(norm: Norm, n_samples: int) -> bool:
 def automatic(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: np.ndarray | None = None) -> Result:
     """Solve by the method that is fastest for the norm and the size; where it ends before its time, by the next.
 
-    For p near 1 :func:`newton` for few samples and :func:`multilevel_newton` for many, otherwise
-    :func:`group_lasso`, unless samples are many and kernels few; :func:`spg` for penalties without a closed form and
+    For p near 1 ``newton`` for few samples and ``multilevel_newton`` for many, otherwise
+    ``group_lasso``, unless samples are many and kernels few; ``spg`` for penalties without a closed form and
     for kernels that are no sum. Where the combined kernel does not fit into memory, a part of the samples gives the
     first weights. Parameters and result are theirs.
     """

@@ -22,7 +22,7 @@ _COARSE_GAP = 0.05
 def multilevel_newton(
     problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: np.ndarray | None = None
 ) -> Result:
-    """Run :func:`reduced_newton` on parts of the samples that double, and last on all.
+    """Run ``reduced_newton`` on parts of the samples that double, and last on all.
 
     Its parameters and its result, those of the last run; with weights to start from, it is the only one.
 
