@@ -271,7 +271,8 @@ class Problem:
         options: dict[str, Any] = {"intercept": self.fit_intercept}
         if isinstance(self.loss, SmoothLoss):
             begin = None if start is None else (start.beta[t], float(start.intercept[t]))
-            options["tol"] = max(1e-2 * tol, K.unit_roundoff)  # the objective itself is known no better
+            # Where the loss has corners in its slope, the last step by conjugate gradients does not square the error.
+            options["tol"] = max(1e-5 * tol, K.unit_roundoff)  # the objective itself is known no better
             solution = newton_cg.solve(K.product, K.diagonal(), y, C, self.loss, start=begin, **options)
             beta = self.feasible(solution.beta, t)
             return beta, solution.decision if np.array_equal(beta, solution.beta) else K.product(beta[None])[0]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import r2_score, roc_auc_score
 
-from manykernels.reports.intervals import area_under_roc, bootstrap, explained, paired_difference, wilson
+from manykernels.reports.intervals import area_under_roc, bootstrap, explained, mean_interval, paired_difference, wilson
 
 RUNS = 400
 
@@ -73,3 +73,11 @@ def test_area_with_ties():
     positive, decisions = rng.random(200) < 0.3, rng.integers(0, 5, size=200).astype(float)
     assert area_under_roc(positive, decisions) == pytest.approx(roc_auc_score(positive, decisions))
     assert np.isnan(area_under_roc(np.ones(3, bool), np.arange(3.0)))
+
+
+def test_intervals_of_a_mean_over_classes_hold():
+    rng = np.random.default_rng(0)
+    found = [
+        mean_interval([wilson(int(rng.binomial(n, p)), n) for n, p in ((60, 0.9), (15, 0.5))]) for _ in range(RUNS)
+    ]
+    assert 0.92 < covered(found, 0.7) < 0.985

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_diabetes, load_iris
+from sklearn.metrics import balanced_accuracy_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -290,3 +291,21 @@ def test_matrices_one_by_one(iris):
     np.testing.assert_allclose(stack[1], np.exp(-squares / 0.5))
     with pytest.raises(ValueError, match="places must be of kernels in active_, got 7"):
         model.kernel_matrices(X[:10], [7])
+
+
+def test_balanced_classes_are_scored_alike():
+    rng = np.random.default_rng(0)
+    y = np.repeat(["common", "rare"], [100, 20])
+    X = rng.normal(size=(120, 2)) + 1.5 * (y == "rare")[:, None]
+    model = MKLClassifier([Gaussian(1.0), Gaussian(3.0)], class_weight="balanced").fit(X, y)
+    report = model.report(X, y, folds=3, X_test=X, y_test=y)
+    found = report.assessment
+    assert found.metric == "balanced accuracy"
+    for outcome in found.outcomes:
+        assert outcome.score.value == pytest.approx(balanced_accuracy_score(y, outcome.predicted))
+        assert outcome.beside["accuracy"] == pytest.approx(np.mean(outcome.predicted == y))
+        assert outcome.score.low <= outcome.score.value <= outcome.score.high
+        assert outcome.difference.value == pytest.approx(found.model.score.value - outcome.score.value)
+    assert found.outcomes[-1].score.value == 0.5  # a constant prediction is no good here, however rare the class is
+    assert "on average over the classes" in report.html
+    assert f"balanced accuracy {100 * balanced_accuracy_score(y, model.predict(X)):.1f}%" in report.html

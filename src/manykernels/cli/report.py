@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> None:
         notes=[ENCODED, *encoder.notes],
         random_state=arguments.seed,
     )
-    score, metric = report.assessment.model.score, "R2" if settings["regression"] else "accuracy"
+    score, metric = report.assessment.model.score, report.assessment.metric
     console = report_console()
     say(console, f"On unseen rows, {metric} is {score.value:.4f} (95% interval {score.low:.4f} to {score.high:.4f}).")
     say(console, f"The report is in {out}.")

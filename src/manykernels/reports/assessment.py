@@ -20,8 +20,8 @@ from sklearn.utils import _safe_indexing
 
 from manykernels.core.notices import shown
 from manykernels.core.progress import reached, silent
-from manykernels.reports.baselines import Contestant, contestants, last_step
-from manykernels.reports.intervals import Interval, area_under_roc, explained, paired_difference, wilson
+from manykernels.reports.baselines import Contestant, contestants, is_balanced, last_step
+from manykernels.reports.intervals import Interval, area_under_roc, explained, mean_interval, paired_difference, wilson
 
 
 @dataclass(frozen=True)
@@ -52,11 +52,11 @@ class Outcome:
     predicted : ndarray of shape (n_samples,)
     decisions : ndarray of shape (n_samples, n_classes), or (n_samples, 1) for two classes; None where there are none
     score : Interval
-        Accuracy, or R2.
+        What the assessment's ``metric`` says.
     difference : Interval
         How much better the model is.
     beside : dict from the name of each further score to its value
-        Of classes the balanced accuracy and the area under the ROC curve (of several the mean over the classes), of
+        Of classes the other accuracy and the area under the ROC curve (of several the mean over the classes), of
         numbers the root of the mean squared error and the mean absolute error.
     seconds : float
         Of its fits and predictions.
@@ -80,6 +80,8 @@ class Assessment:
     ----------
     truth : ndarray of shape (n_samples,)
     classes : ndarray of shape (n_classes,), None for regression
+    metric : {"accuracy", "balanced accuracy", "R2"}
+        The score by which models are compared: where each class is to count alike, the mean over the classes.
     n_folds : int
     outcomes : tuple of Outcome
         The model itself comes first.
@@ -92,6 +94,7 @@ class Assessment:
 
     truth: np.ndarray
     classes: np.ndarray | None
+    metric: str
     n_folds: int
     outcomes: tuple[Outcome, ...]
     skipped: tuple[tuple[str, str], ...]
@@ -151,8 +154,9 @@ def assess(model: Any, X: Any, y: np.ndarray, folds: int = 5, seed: int = 0) -> 
                 if place == 0:
                     refits.append(_refit(last_step(fitted)))
     reached(len(splits) * len(racing), len(splits) * len(racing), "done")
-    outcomes = _outcomes(racing, raw, y, classes, seed)
-    return Assessment(y, classes, len(splits), outcomes, tuple(skipped), tuple(refits), tuple(notes))
+    metric = "R2" if classes is None else "balanced accuracy" if is_balanced(model) else "accuracy"
+    outcomes = _outcomes(racing, raw, y, classes, metric, seed)
+    return Assessment(y, classes, metric, len(splits), outcomes, tuple(skipped), tuple(refits), tuple(notes))
 
 
 def shares_of(weights: np.ndarray) -> np.ndarray:
@@ -255,7 +259,7 @@ def _refit(fitted: Any) -> Refit:
 
 
 def _outcomes(
-    racing: list[Contestant], raw: dict[str, _Raw], y: np.ndarray, classes: np.ndarray | None, seed: int
+    racing: list[Contestant], raw: dict[str, _Raw], y: np.ndarray, classes: np.ndarray | None, metric: str, seed: int
 ) -> tuple[Outcome, ...]:
     found = [raw[one.name] for one in racing]
     if classes is None:
@@ -263,9 +267,10 @@ def _outcomes(
         besides = [_errors(one.predicted - y) for one in found]
     else:
         right = [one.predicted == y for one in found]
-        scores = [wilson(int(own.sum()), own.size) for own in right]
-        differences = [paired_difference(right[0], own) for own in right]
-        besides = [_class_scores(y, classes, one) for one in found]
+        scores = [accuracy(own, y, metric) for own in right]
+        parts = _parts(y, metric)
+        differences = [mean_interval([paired_difference(right[0][p], own[p]) for p in parts]) for own in right]
+        besides = [_class_scores(y, classes, one, metric) for one in found]
     return tuple(
         Outcome(one.name, _with_picks(one), r.predicted, r.decisions, s, d, b, r.seconds)
         for one, r, s, d, b in zip(racing, found, scores, differences, besides, strict=True)
@@ -279,13 +284,38 @@ def _errors(missed: np.ndarray) -> dict[str, float]:
     }
 
 
-def _class_scores(truth: np.ndarray, classes: np.ndarray, found: _Raw) -> dict[str, float]:
-    recalls = [np.mean(found.predicted[truth == c] == c) for c in classes]
+def accuracy(right: np.ndarray, truth: np.ndarray, metric: str) -> Interval:
+    """Return the accuracy, or its mean over the classes, with the interval.
+
+    Parameters
+    ----------
+    right : bool array of shape (n_samples,)
+        Whether the class was predicted.
+    truth : ndarray of shape (n_samples,)
+    metric : {"accuracy", "balanced accuracy"}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.reports.assessment import accuracy
+    >>> accuracy(np.array([True, True, False, True]), np.array([0, 0, 0, 1]), "balanced accuracy").value
+    0.8333333333333333
+    """
+    return mean_interval([wilson(int(right[part].sum()), int(part.sum())) for part in _parts(truth, metric)])
+
+
+def _parts(truth: np.ndarray, metric: str) -> list[np.ndarray]:
+    """Return the rows that count as one: all of them, or those of each class."""
+    return [truth == c for c in np.unique(truth)] if metric == "balanced accuracy" else [np.ones(truth.size, bool)]
+
+
+def _class_scores(truth: np.ndarray, classes: np.ndarray, found: _Raw, metric: str) -> dict[str, float]:
+    other = "accuracy" if metric == "balanced accuracy" else "balanced accuracy"
     area = float("nan")
     if found.decisions is not None:
         positives = classes[1:] if found.decisions.shape[1] == 1 else classes
         area = float(np.mean([area_under_roc(truth == c, found.decisions[:, t]) for t, c in enumerate(positives)]))
-    return {"balanced accuracy": float(np.mean(recalls)), "area under ROC": area}
+    return {other: accuracy(found.predicted == truth, truth, other).value, "area under ROC": area}
 
 
 def _with_picks(one: Contestant) -> str:

@@ -115,6 +115,12 @@ def last_step(model: Any) -> Any:
     return model.steps[-1][1] if isinstance(model, Pipeline) else model
 
 
+def is_balanced(model: Any) -> bool:
+    """Return whether each class is to count alike."""
+    weights = getattr(last_step(model), "class_weight", None)
+    return isinstance(weights, str) and weights == "balanced"
+
+
 def with_last(model: Any, last: Any) -> Any:
     """Return an unfitted copy of the model with another last step."""
     if not isinstance(model, Pipeline):
@@ -194,7 +200,11 @@ def _fit_single(model: Any, X: Any, y: np.ndarray, seed: int, picks: list[str]) 
 def _validated(candidate: Any, X: Any, y: np.ndarray, folds: Any) -> float:
     if hasattr(last_step(candidate), "Cs"):  # it validates by itself, with each C
         return last_step(candidate.fit(X, y)).best_score_
-    return float(np.mean(cross_val_score(candidate, X, y, cv=folds)))
+    return float(np.mean(cross_val_score(candidate, X, y, cv=folds, scoring=_scoring(candidate))))
+
+
+def _scoring(model: Any) -> str | None:
+    return "balanced_accuracy" if is_balanced(model) else None
 
 
 def _alone(estimator: Any, kernel: Any) -> dict[str, Any]:
@@ -245,7 +255,8 @@ def _fit_rbf(model: Any, X: Any, y: np.ndarray, seed: int) -> Any:
     whole = with_last(model, learner)
     folds = inner_folds(few_y, classes, seed)
     if folds is not None:
-        search = GridSearchCV(whole, _within(model, grid), cv=folds, refit=False).fit(few_X, few_y)
+        search = GridSearchCV(whole, _within(model, grid), cv=folds, refit=False, scoring=_scoring(model))
+        search.fit(few_X, few_y)
         whole.set_params(**search.best_params_)
     return whole.fit(X, y)
 

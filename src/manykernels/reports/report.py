@@ -22,12 +22,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from manykernels.core.notices import shown
 from manykernels.core.rows import is_on_disk
-from manykernels.reports.assessment import Assessment, assess
+from manykernels.reports.assessment import Assessment, accuracy, assess
 from manykernels.reports.bars import follow_bar
 from manykernels.reports.baselines import last_step, some_rows
 from manykernels.reports.html import words
 from manykernels.reports.html.page import Facts, render
-from manykernels.reports.intervals import Interval, explained, wilson
+from manykernels.reports.intervals import Interval, explained
 from manykernels.reports.learned import Learned, describe
 
 _PACKAGES = ("manykernels", "numpy", "scipy", "scikit-learn")
@@ -67,9 +67,8 @@ class Report:
         return f'<iframe srcdoc="{escape(self.html)}" {frame}></iframe>'
 
     def __repr__(self) -> str:
-        score = self.assessment.model.score
-        metric = "R2" if self.assessment.classes is None else "accuracy"
-        return f"<Report: {metric} {score.value:.3f} on unseen rows, {len(self.html) / 1000:.0f} kB of HTML>"
+        score = f"{self.assessment.metric} {self.assessment.model.score.value:.3f}"
+        return f"<Report: {score} on unseen rows, {len(self.html) / 1000:.0f} kB of HTML>"
 
 
 def make_report(
@@ -153,7 +152,7 @@ def make_report(
     last = last_step(model)
     seen = model[:-1].transform(X) if isinstance(model, Pipeline) and len(model.steps) > 1 else X
     learned = describe(last, seen, assessment.refits, feature_names, random_state)
-    test_score = None if X_test is None else _test_score(model, X_test, y_test, random_state)
+    test_score = None if X_test is None else _test_score(model, X_test, y_test, assessment.metric, random_state)
     chosen = kernels is None and getattr(last, "kernels_are_chosen_", False)
     now = datetime.datetime.now().astimezone()
     facts = Facts(
@@ -264,9 +263,9 @@ def _call(model: Any, folds: int, max_samples: int, seed: int, n_given: int) -> 
     return f'model.report(X, y, "report.html", {options})'
 
 
-def _test_score(model: Any, X: Any, y: Any, seed: int) -> Interval:
+def _test_score(model: Any, X: Any, y: Any, metric: str, seed: int) -> Interval:
     y = column_or_1d(y)
     predicted = model.predict(X)
     if is_classifier(model):
-        return wilson(int(np.sum(predicted == y)), y.size)
+        return accuracy(predicted == y, y, metric)
     return explained(y.astype(np.float64), [predicted], seed)[0][0]

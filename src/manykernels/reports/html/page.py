@@ -112,7 +112,7 @@ def _headline(learned: Learned, assessment: Assessment) -> str:
 def _cards(learned: Learned, assessment: Assessment) -> str:
     classes, found = assessment.classes is not None, learned.certificate
     score = assessment.model.score
-    metric = "accuracy on unseen rows" if classes else "R² on unseen rows"
+    metric = f"{words.metric_words(assessment)} on unseen rows"
     cards = [
         (metric, words.score_words(score.value, classes), words.interval_words(score, classes)),
         ("kernels in use", f"{learned.n_active:,}", f"of {len(learned.names):,}"),

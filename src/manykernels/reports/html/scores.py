@@ -38,7 +38,7 @@ def scores_section(assessment: Assessment, test_score: Interval | None = None, n
     if test_score is not None:
         text = (
             f"On the {n_test:,} rows of test data that were given, the fitted model itself has "
-            f"{'an accuracy of' if classes else 'an R² of'} {words.score_words(test_score.value, classes)} "
+            f"{words.metric_words(assessment)} {words.score_words(test_score.value, classes)} "
             f"(95% interval {words.interval_words(test_score, classes)})."
         )
         parts.append(f"<p>{escape(text)}</p>")
@@ -71,7 +71,7 @@ def _comparison(assessment: Assessment) -> str:
     heads: list[str | Cell] = [
         "model",
         Cell(f'<div class="ends">{ends}</div>', is_markup=True),
-        "accuracy #" if classes else "R² #",
+        f"{words.metric_words(assessment)} #",
         *(f"{name} #" for name in assessment.model.beside),
     ]
     return table("Scores on unseen rows, with their 95% intervals", heads, rows, kind="bars scores")

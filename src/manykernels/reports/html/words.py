@@ -64,6 +64,11 @@ def seconds(value: float) -> str:
     return f"{int(value) // 60} min {int(value) % 60} s"
 
 
+def metric_words(assessment: Assessment) -> str:
+    """Return the name of the score."""
+    return assessment.metric.replace("R2", "R²")
+
+
 def score_words(score: float, classes: bool) -> str:
     """Return an accuracy in percent, an R2 as it is.
 
@@ -156,7 +161,9 @@ def score_sentence(assessment: Assessment) -> str:
     score, classes = assessment.model.score, assessment.classes is not None
     around = f"(95% interval {interval_words(score, classes)})"
     if classes:
-        return f"On rows it has not seen, it is right in {score_words(score.value, True)} of the cases {around}."
+        cases = "of the cases of a class, on average over the classes"
+        cases = cases if assessment.metric == "balanced accuracy" else "of the cases"
+        return f"On rows it has not seen, it is right in {score_words(score.value, True)} {cases} {around}."
     return (
         f"On rows it has not seen, it explains {percent(max(score.value, 0.0))} of the variance "
         f"(R² {score_words(score.value, False)}, 95% interval {interval_words(score, False)})."
