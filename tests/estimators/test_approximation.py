@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, load
 from manykernels.compute.feature_table import FeatureTable
+from manykernels.compute.gpu import has_device
 from manykernels.compute.threads import parallel
 from manykernels.datasets import ParquetRows
 from manykernels.kernels import Gaussian, Kernel, KernelBank, Linear, Polynomial
@@ -17,6 +18,7 @@ from manykernels.norms import LpNorm
 from manykernels.outer.automatic import automatic
 from manykernels.problem import Problem
 
+needs_torch = pytest.mark.skipif(not has_device("torch:cpu"), reason="needs torch")
 KERNELS = [Gaussian(0.7), Gaussian(2.0), Gaussian(1.0, columns=[0]), Linear()]
 
 
@@ -300,3 +302,59 @@ def test_work_inside_the_pool_does_not_wait_for_it():
         return sum(parallel(lambda i: i + number, range(3)))
 
     assert parallel(work, range(8)) == [3 + 3 * number for number in range(8)]
+
+
+def test_the_centered_kernel_of_an_approximation(tmp_path):
+    X, score = data(120)
+    settings = {"norm": 2, "center": True, "tol": 1e-6}
+    exact = MKLClassifier([Gaussian(1.0), Gaussian(3.0)], **settings).fit(X, score > 0)
+    model = MKLClassifier(exact.kernels, **settings, approximation="nystroem", rank=120, random_state=0)
+    model.fit(X, score > 0).save(tmp_path / "model.mkl")
+    for own in (model, load(tmp_path / "model.mkl")):
+        np.testing.assert_allclose(own.kernel(X, X[:9]), exact.kernel(X, X[:9]), atol=1e-3)
+        assert np.abs(own.kernel(X).mean(axis=0)).max() < 1e-6
+        assert own.contributions(X).intercept == pytest.approx(own.intercept_)
+
+
+@pytest.mark.parametrize("approximation", [None, "nystroem"])
+def test_centering_needs_samples_with_all_views(approximation):
+    X, score = data(100)
+    gaps = X.copy()
+    gaps[::4, :2] = np.nan
+    kernels = [Gaussian(1.0, columns=[0, 1]), Gaussian(1.0, columns=[2])]
+    settings = {"center": True, "missing": "ignore", "norm": 2, "rank": 20, "random_state": 0}
+    model = MKLClassifier(kernels, approximation=approximation, **settings)
+    with pytest.raises(ValueError, match="center=True needs samples that have all views"):
+        model.fit(gaps, score > 0)
+    with pytest.raises(ValueError, match="center=True needs samples that have all views"):
+        model.fit(X, score > 0).predict(gaps)
+
+
+def test_probabilities_of_a_table_on_disk(tmp_path):
+    X, score = data(150)
+    settings = {"approximation": "nystroem", "rank": 20, "random_state": 0, "probability": True}
+    model = MKLClassifier(KERNELS, **settings).fit(on_disk(X, tmp_path, "parquet"), score > 0)
+    assert np.mean(model.predict_proba(X).argmax(axis=1) == (score > 0)) > 0.8
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("torch:cpu", marks=needs_torch)])
+@pytest.mark.parametrize("C", [1.0, 1e4])
+@pytest.mark.parametrize("tiny", [1e-8, 1e-12])
+def test_samples_of_tiny_weight(device, C, tiny):
+    X, score = data(200)
+    weight = np.where(X[:, 0] > -0.5, 1.0, tiny)
+    kernels = [Gaussian(0.7), Gaussian(2.0), Polynomial(2)]
+    settings = {"norm": 2, "C": C, "approximation": "nystroem", "rank": 30, "random_state": 0, "device": device}
+    model = MKLClassifier(kernels, **settings).fit(X, score > 0.3, sample_weight=weight)
+    assert model.converged_
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("torch:cpu", marks=needs_torch)])
+@pytest.mark.parametrize(("epsilon", "intercept", "shift"), [(1.0, True, 5.0), (3.0, True, 0.0), (1.5, False, 0.0)])
+def test_targets_inside_the_tube_need_no_kernel(device, epsilon, intercept, shift):
+    X, _ = data(100)
+    settings = {"approximation": "nystroem", "rank": 20, "random_state": 0, "fit_intercept": intercept}
+    model = MKLRegressor(KERNELS, loss="epsilon_insensitive", epsilon=epsilon, device=device, **settings)
+    model.fit(X, np.sin(X[:, 0]) + shift)
+    assert model.converged_
+    assert model.objective_ == pytest.approx(0.0, abs=1e-9)

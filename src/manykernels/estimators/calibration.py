@@ -18,6 +18,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import _safe_indexing
 
 from manykernels.core.notices import shown, warn
+from manykernels.core.rows import is_on_disk
 from manykernels.core.samples import Samples
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def held_out_scale(estimator: MKLClassifier, X: Any, y: np.ndarray, samples: Sam
     seen in training. A class with a single sample stays in every training
     part, and the warning says so.
     """
-    X, y, weight = _safe_indexing(X, samples.rows), y[samples.rows], samples.weight
+    X, y, weight = _taken(X, samples.rows), y[samples.rows], samples.weight
     classes, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
     single = counts[codes] < 2
     if single.any():
@@ -86,6 +87,11 @@ def held_out_scale(estimator: MKLClassifier, X: Any, y: np.ndarray, samples: Sam
         model.fit(_safe_indexing(X, train), y[train], sample_weight=weight[train])
         decisions[test] = model._decisions(_safe_indexing(X, test))
     return _most_likely_scale(decisions[divisible], codes[divisible], weight[divisible])
+
+
+def _taken(X: Any, rows: np.ndarray) -> Any:
+    """Return rows of the data, in memory where they were on disk."""
+    return X[rows] if is_on_disk(X) else _safe_indexing(X, rows)
 
 
 def _most_likely_scale(decisions: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> float:

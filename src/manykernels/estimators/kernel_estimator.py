@@ -15,7 +15,7 @@ from manykernels.core.results import Step
 from manykernels.core.rows import CheckedRows, is_on_disk, refuse_row_source
 from manykernels.estimators.predictor import Predictor
 from manykernels.kernels import KernelBank
-from manykernels.kernels.missing import check_views
+from manykernels.kernels.missing import CENTER_NEEDS_ALL, check_views, has_gaps
 from manykernels.kernels.standard import as_bank
 
 
@@ -97,13 +97,15 @@ class KernelEstimator(BaseEstimator):
         refuse_row_source(X)
         X = validate_data(self, X, reset=False, **self._data_rules())
         if self.missing == "ignore":
+            if getattr(self, "center", False) and has_gaps(X):
+                raise ValueError(CENTER_NEEDS_ALL)
             for predictor in self._predictors:
                 check_views(X, [(entry.name, entry.positions) for entry in predictor.kernel.bound])
         return X
 
     def _rows_on_disk(self, given: Any, reset: bool) -> CheckedRows:
         """Return a table on disk, whose rows are checked when they are read."""
-        X = CheckedRows(given, allow_nan=self.missing == "ignore")
+        X = CheckedRows(given, allow_nan=self.missing == "ignore" and not getattr(self, "center", False))
         if reset:
             if X.shape[0] < 1 or X.shape[1] < 1:
                 raise ValueError(f"X must have at least one row and one column, got shape {X.shape}.")
@@ -153,7 +155,7 @@ class KernelEstimator(BaseEstimator):
         check_is_fitted(self)
         X = self._checked(_in_memory(X))
         Z = X if Z is None else self._checked(_in_memory(Z))
-        kernels = [predictor.kernel.pairwise(X, Z) for predictor in self._predictors]
+        kernels = [predictor.pairwise(X, Z) for predictor in self._predictors]
         return kernels[0] if len(kernels) == 1 else np.array(kernels)
 
     def kernel_matrices(self, X: Any, places: Any) -> np.ndarray:

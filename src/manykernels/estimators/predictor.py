@@ -48,8 +48,9 @@ class Predictor:
     n_train : int
     vectors : ndarray of shape (n_tasks, n_map_features) or None
         The predictor on the kernels' finite feature maps; no samples are kept then.
-    shifts : ndarray of shape (n_tasks, n_active) or None
-        What centering adds to the part of each active kernel, where there are vectors; the intercept has their sum.
+    mean : ndarray of shape (n_map_features,) or None
+        Of those features over the training samples, where the kernels are centered; their part of the predictions is
+        in the intercept.
     """
 
     kernel: LearnedKernel
@@ -59,7 +60,7 @@ class Predictor:
     rows: np.ndarray
     n_train: int
     vectors: np.ndarray | None = None
-    shifts: np.ndarray | None = None
+    mean: np.ndarray | None = None
 
     @classmethod
     def from_machine(
@@ -67,11 +68,13 @@ class Predictor:
     ) -> Predictor:
         """Keep the support vectors; all samples when the kernels are centred, none when they are features."""
         if isinstance(bank, FeatureBank):
-            vectors, shifts = bank.predictor_vectors(weights, machine.beta)
+            vectors, mean = bank.predictor_vectors(weights, machine.beta)
             nothing = np.zeros((vectors.shape[0], 0))
             active, nobody = np.flatnonzero(weights > 0), np.zeros(0, np.int64)
-            intercept = machine.intercept + shifts.sum(axis=1)
-            return cls(bank.learned(weights), nothing, intercept, active, nobody, 0, vectors, shifts)
+            own = mean if bank.is_centered else None
+            return cls(
+                bank.learned(weights), nothing, machine.intercept - vectors @ mean, active, nobody, 0, vectors, own
+            )
         keep = np.flatnonzero(np.any(machine.beta != 0, axis=0))
         if bank.is_centered or keep.size == 0:
             keep = np.arange(bank.n_samples)
@@ -121,6 +124,14 @@ class Predictor:
             rows = slice(low, min(low + _BLOCK_ROWS, X.shape[0]))
             yield rows, *maps.transform(X[rows])
 
+    def pairwise(self, X: Any, Z: Any) -> np.ndarray:
+        """Return the learned kernel of the rows of X with those of Z, shape (len(X), len(Z))."""
+        if self.mean is None:
+            return self.kernel.pairwise(X, Z)
+        features, first = self._maps().transform(X)
+        factors = np.repeat(self.kernel.coefficients, np.diff(first))
+        return ((features - self.mean) * factors) @ (self._maps().transform(Z)[0] - self.mean).T
+
     # -- the parts of a prediction --------------------------------------------------------------------------
 
     def owners(self, names: Sequence[str]) -> tuple[list[Part], np.ndarray]:
@@ -150,11 +161,10 @@ class Predictor:
                 out[rows, :, owner[k]] += values.T
             return
         for rows, features, first in self._features(X):
+            centered = features if self.mean is None else features - self.mean
             for k, part in enumerate(owner):
                 own = slice(first[k], first[k + 1])
-                out[rows, :, part] += features[:, own] @ self.vectors[:, own].T
-        if self.shifts is not None:
-            out[:, :, owner] += self.shifts
+                out[rows, :, part] += centered[:, own] @ self.vectors[:, own].T
 
     def parts_from_stack(self, stack: np.ndarray, owner: np.ndarray, out: np.ndarray) -> None:
         """Do the same for kernels given as an array (n_kernels, n_test, n_train)."""
@@ -163,7 +173,9 @@ class Predictor:
 
     def own_intercept(self) -> np.ndarray:
         """Return what is added to the parts, shape (n_tasks,)."""
-        return self.intercept if self.shifts is None else self.intercept - self.shifts.sum(axis=1)
+        return (
+            self.intercept if self.vectors is None or self.mean is None else self.intercept + self.vectors @ self.mean
+        )
 
     # -- precomputed kernels --------------------------------------------------------------------------------
 

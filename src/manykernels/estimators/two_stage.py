@@ -186,7 +186,7 @@ class _TwoStage(ContributionsMixin, AlignedEstimator):
             names = ", ".join(kind.__name__ for kind in REDUCIBLE)
             raise TypeError(
                 f"contributions needs a learner whose prediction is one sum over the samples: one of {names}, for two "
-                f"classes or regression; for several classes there is MKLClassifier. Got {self.learner_!r}."
+                f"classes or regression; for several classes there is MKLClassifier. Got {type(learner).__name__}."
             )
         intercept = learner.intercept + getattr(self, "offset_", 0.0)
         return [replace(predictor, coef=learner.coef, intercept=intercept)]

@@ -52,6 +52,8 @@ def solve_interior(
     intercept : bool
     tol : float
     """
+    if _is_flat(parts, y.size, intercept):
+        return np.zeros(y.size)
     run = _Interior(K, y, parts, start, intercept)
     least, idle = run.gap(), 0
     for _ in range(_MOST_STEPS):
@@ -60,6 +62,16 @@ def solve_interior(
             break
         least, idle = (run.gap(), 0) if run.gap() < least else (least, idle + 1)
     return run.beta
+
+
+def _is_flat(parts: Sequence[tuple[float, np.ndarray, np.ndarray]], n: int, intercept: bool) -> bool:
+    """Return whether no part gains by leaving 0, for some intercept: all costs s_j b + l_j are positive then."""
+    low, high = (-np.inf, np.inf) if intercept else (0.0, 0.0)
+    for sign, top, cost in parts:
+        used, signs = np.broadcast_to(top, n) > 0, np.broadcast_to(sign, n)
+        low = max(low, float(np.max(-cost[used & (signs > 0)], initial=-np.inf)))
+        high = min(high, float(np.min(cost[used & (signs < 0)], initial=np.inf)))
+    return low <= high
 
 
 class _Interior:
@@ -80,11 +92,16 @@ class _Interior:
         self.used = self.range > 0
         top = np.where(self.used, self.range, 1.0)
         begin, self.intercept = (np.zeros(y.size), 0.0) if start is None else start
-        share = np.clip(np.maximum(self.sign * begin, 0.0) / top, _INSIDE, 1.0 - _INSIDE)
+        # Products p z of parts with a tiny range are to be no smaller than the others, or they would end each step:
+        # such parts begin in the middle, and are held there from both sides.
+        level = _INSIDE * float(top[self.used].mean()) if self.used.any() else 0.0
+        least = np.clip(level / top, _INSIDE, 0.5)
+        share = np.clip(np.maximum(self.sign * begin, 0.0) / top, least, 1.0 - least)
         self.p, self.t = share * top, (1.0 - share) * top
         force = self._force()
         size = max(float(np.abs(force[self.used]).mean()), 1e-12)
-        self.z, self.w = np.maximum(force, 0.0) + 0.1 * size, np.maximum(-force, 0.0) + 0.1 * size
+        hold = 0.1 * size * np.maximum(1.0, level / np.minimum(self.p, self.t))
+        self.z, self.w = np.maximum(force, 0.0) + hold, np.maximum(-force, 0.0) + hold
 
     @property
     def beta(self) -> np.ndarray:

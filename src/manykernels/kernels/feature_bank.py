@@ -18,7 +18,7 @@ from manykernels.kernels.bound import PRECISIONS, BoundBank, divided_weights
 from manykernels.kernels.features import FeatureMaps
 from manykernels.kernels.groups import BoundKernel
 from manykernels.kernels.learned import LearnedKernel
-from manykernels.kernels.missing import observed, spread, there
+from manykernels.kernels.missing import CENTER_NEEDS_ALL, observed, spread, there
 from manykernels.kernels.normalize import KINDS, Normalization
 from manykernels.kernels.storage import FactorStorage
 
@@ -141,6 +141,8 @@ class FeatureBank:
             for k, entry in enumerate(exact):
                 V = rows[:, entry.positions]
                 mask = observed(V)
+                if mask is not None and self.is_centered:
+                    raise ValueError(CENTER_NEEDS_ALL)
                 present[k] += float(weight.sum() if mask is None else weight @ mask)
                 diagonal = spread(entry.kernel.diagonal(there(V, mask)), mask)
                 traces[k] += float(weight @ diagonal)
@@ -229,14 +231,10 @@ class FeatureBank:
         )
 
     def predictor_vectors(self, weights: np.ndarray, beta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the predictor on the raw features of the active kernels, (n_tasks, n_columns).
-
-        And what centering adds to the part of each of them, (n_tasks, n_active).
-        """
+        """Return the predictor on the features of the active kernels, (n_tasks, n_columns), and their means."""
         columns = np.repeat(weights > 0, np.diff(self.first))
         vectors = self.vectors(beta) * self.by_column(weights)
-        shifts = -np.add.reduceat(vectors * self.mean, self.first[:-1], axis=1)
-        return vectors[:, columns], shifts[:, weights > 0]
+        return vectors[:, columns], self.mean[columns]
 
     def importances(self, weights: np.ndarray, n_features: int) -> np.ndarray:
         """Return each feature's part of the weight, a kernel's being divided over its columns."""

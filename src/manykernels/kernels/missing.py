@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+CENTER_NEEDS_ALL = "center=True needs samples that have all views: impute them, or set center=False."
+
 
 def observed(V: Any) -> np.ndarray | None:
     """Return which rows of a view are there, as an array of bool, or None if all are.

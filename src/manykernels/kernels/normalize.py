@@ -23,7 +23,7 @@ from numba import njit
 from manykernels.compute.packed import row_blocks, segment_matvec
 from manykernels.compute.threads import parallel
 from manykernels.kernels.groups import BoundKernel, KernelGroup
-from manykernels.kernels.missing import observed
+from manykernels.kernels.missing import CENTER_NEEDS_ALL, observed
 
 KINDS = ("mean_diag", "trace", "cosine", None)
 # A centred diagonal this small beside the raw one is rounding: the kernel is constant.
@@ -153,7 +153,7 @@ def learn_normalization(
     for group, view, group_means in zip(groups, views, every_means, strict=True):
         mask = observed(view)
         if mask is not None and center:
-            raise ValueError("center=True needs samples that have all views: impute them, or set center=False.")
+            raise ValueError(CENTER_NEEDS_ALL)
         present = 1.0 if mask is None else max(float(share @ mask), 1e-300)
         for g, k in enumerate(group.indices):
             with np.errstate(over="ignore", invalid="ignore"):
