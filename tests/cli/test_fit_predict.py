@@ -133,7 +133,9 @@ class TestPredict:
 
     def test_output_folder_must_exist(self, model, fail):
         message = fail("predict", model, "people.csv", "--output", "absent/out.csv")
-        assert message.startswith("--output must lie in a folder that exists; got 'absent/out.csv'")
+        assert message.startswith(
+            "--output must be a file that can be written; got 'absent/out.csv', but there is no folder"
+        )
 
     @pytest.mark.usefixtures("people")
     def test_no_model(self, fail):

@@ -2,10 +2,8 @@
 
 import argparse
 import json
-import os
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +18,7 @@ from manykernels.cli.document import certificate_of, columns_of, plain, versions
 from manykernels.cli.encoder import TableEncoder
 from manykernels.cli.fit import LOSSES
 from manykernels.cli.opened import EXTRA
+from manykernels.cli.outputs import check_output
 from manykernels.cli.progress import learning_bar, path_bar
 from manykernels.cli.scores import accuracy_row, balanced_accuracy, constant_name, constant_prediction, figures, r2_row
 from manykernels.cli.show import counted, report_console, say, show_columns, show_model, show_notes, side_console
@@ -53,7 +52,12 @@ def fit_table(arguments: argparse.Namespace) -> None:
     """Do what the arguments of the command say."""
     start = time.perf_counter()
     console, side = report_console(quiet=arguments.json), side_console()
-    output, loss, views = _output(arguments), _loss(arguments), read_views(arguments.views)
+    output = check_output(
+        "--model",
+        arguments.model or f"{table_stem(arguments.table)}.mkl",
+        [arguments.table, *([arguments.views] if arguments.views else [])],
+    )
+    loss, views = _loss(arguments), read_views(arguments.views)
     data = _prepare(arguments, views)
     _show_data(console, data)
     show_notes(side, data.notes)
@@ -109,17 +113,6 @@ def _check_folds(folds: int, rows: int, balance: Balance | None) -> None:
                 f"--cv {folds} needs {folds} rows of each class to learn from; class {rare!r} has "
                 f"{balance.counts[rare]} (use fewer folds)."
             )
-
-
-def _output(arguments: argparse.Namespace) -> Path:
-    """Check the file to write before the work, not after it."""
-    output = Path(arguments.model or f"{table_stem(arguments.table)}.mkl")
-    if output.is_dir() or not output.parent.is_dir():
-        problem = "it is a folder" if output.is_dir() else f"there is no folder '{output.parent}'"
-        raise ValueError(f"--model must be a file that can be written; got '{output}', but {problem}.")
-    if not os.access(output if output.exists() else output.parent, os.W_OK):
-        raise ValueError(f"--model must be a file that can be written; got '{output}', which is protected.")
-    return output
 
 
 def _loss(arguments: argparse.Namespace) -> str:
