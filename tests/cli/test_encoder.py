@@ -121,6 +121,27 @@ class TestLevels:
         X = encoded({"a": pd.Categorical([1, 2, 1])}, {"a": [1.0, np.nan, 2.0]})
         np.testing.assert_array_equal(X, [[1, 0], [0, 0], [0, 1]])
 
+    @pytest.mark.parametrize(
+        ("levels", "later"),
+        [
+            (["0100", "0200", "0100"], [100, 200]),  # a spreadsheet has dropped the zeros
+            (["100", "200", "100"], ["0100", "0200"]),  # so did older versions
+            (["1.10", "1.20", "x"], [1.1, 1.2]),
+            (["5%", "10%", "none"], [5.0, 10.0]),
+        ],
+    )
+    def test_other_spellings_of_a_number(self, levels, later):
+        table = pd.DataFrame({"a": pd.Categorical(levels)})
+        encoder = TableEncoder().fit(table)
+        np.testing.assert_array_equal(
+            encoder.transform(pd.DataFrame({"a": [*later, "abroad"]})),
+            [*encoder.transform(table)[:2], np.zeros(len(encoder.feature_names))],
+        )
+
+    def test_levels_that_differ_by_zeros_are_told_apart(self):
+        X = encoded({"a": ["01", "1", "01", "1"]}, {"a": ["1", "01", "001"]})
+        np.testing.assert_array_equal(X, [[0, 1], [1, 0], [0, 0]])
+
     def test_declared_categories_are_no_identifier(self):
         assert encoded({"a": pd.Categorical(["x", "y", "z"])}).shape == (3, 3)
 

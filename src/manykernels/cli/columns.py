@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pandas as pd
 
-from manykernels.cli.values import as_flags, as_numbers, as_texts
+from manykernels.cli.values import as_flags, as_numbers, as_texts, spelled_as
 
 MAX_LEVELS = 50
 _SHOWN = 3
@@ -187,7 +187,7 @@ class LevelsColumn(Column):
 
     def encode(self, name: str, column: pd.Series) -> np.ndarray:
         """Return an array of shape (n_rows, n_outputs)."""
-        texts = as_texts(column)
+        texts = spelled_as(as_texts(column), [*self.levels, *self.rare])
         blocks = [(texts == level).to_numpy(dtype=bool) for level in self.levels]
         if self.rare:
             blocks.append(texts.isin(self.rare).to_numpy())

@@ -1,11 +1,15 @@
 """The cells of a column as numbers, dates, truth values or text."""
 
 import re
+from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import numpy as np
 import pandas as pd
 from pandas.api import types
+
+from manykernels.cli.notations import number_of
 
 DATE_WORDS = {"datetime64", "datetime", "date"}
 SPAN_WORDS = {"timedelta64", "timedelta"}
@@ -161,6 +165,38 @@ def as_texts(column: pd.Series) -> pd.Series:
     """
     texts = [None if missing else _text(value) for value, missing in zip(column, column.isna(), strict=True)]
     return pd.Series(texts, dtype=object, index=column.index)
+
+
+def spelled_as(texts: pd.Series, known: Sequence[str]) -> pd.Series:
+    """Return text in the spelling of what is known: the code 0100 may have become 100, and 3 may have become 3.0.
+
+    Parameters
+    ----------
+    texts : pandas.Series of object
+        What `as_texts` returns.
+    known : sequence of str
+        Levels or labels. One that is the only one of its number stands for all spellings of that number.
+
+    Returns
+    -------
+    texts : pandas.Series of object
+        What is known in no spelling stays as it is.
+
+    Examples
+    --------
+    >>> spelled_as(pd.Series(["100", "Rome", "7"]), ["0100", "Oslo"]).tolist()
+    ['0100', 'Rome', '7']
+    """
+    strange = set(texts.dropna().unique()).difference(known)
+    if not strange:
+        return texts
+    numbers = {own: number_of(own) for own in known}
+    counts = Counter(numbers.values())
+    spelling: dict[float | None, str] = {
+        number: own for own, number in numbers.items() if number is not None and counts[number] == 1
+    }
+    same = {text: spelling.get(number_of(text), text) for text in strange}
+    return pd.Series([same.get(text, text) for text in texts], dtype=object, index=texts.index)
 
 
 def reads_as_number(value: object) -> bool:
