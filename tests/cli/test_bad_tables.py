@@ -74,6 +74,11 @@ def test_a_folder(folder, fail):
     assert "but it is a folder" in fail("fit", "folder.csv", "--target", "y")
 
 
+def test_many_numbers_that_are_taken_for_classes(folder, run):
+    (folder / "many.csv").write_text("a,y\n" + "".join(f"{i},{i % 25}\n" for i in range(150)))
+    assert "note: The target has 25 different whole numbers" in run("fit", "many.csv", "--target", "y").err
+
+
 def test_a_number_that_was_taken_for_a_class(folder, fail):
     (folder / "bad.csv").write_text("a,y\n" + "".join(f"{i},{i * i}\n" for i in range(30)))
     assert "add --regression to predict a number, as 30 different ones suggest" in fail(

@@ -273,8 +273,10 @@ class TestWholeTables:
 
     def test_missing_columns_are_named(self, mixed):
         encoder = TableEncoder().fit(mixed)
-        with pytest.raises(ValueError, match="lacks the columns 'age', 'city' that"):
+        with pytest.raises(ValueError, match="lacks the columns 'age', 'city', on which"):
             encoder.transform(mixed.drop(columns=["age", "city"]))
+        with pytest.raises(ValueError, match="lacks the columns 'age', 'city', 'smokes' and 2 more, on which"):
+            encoder.transform(mixed[["constant"]])
 
     def test_no_rows(self, mixed):
         encoder = TableEncoder().fit(mixed)

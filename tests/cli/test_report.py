@@ -59,7 +59,7 @@ def test_bad_input(model, table, fail, folder):
     table.drop(columns="ill").to_csv("without.csv", index=False)
     assert "TABLE must hold the target 'ill'" in fail("report", model, "without.csv")
     table.assign(ill="maybe").iloc[:40].to_csv("other.csv", index=False)
-    assert "--target 'ill' must have at least two classes" in fail("report", model, "other.csv")
+    assert "The target 'ill' must have at least two classes" in fail("report", model, "other.csv")
     MKLClassifier().fit(np.arange(20.0)[:, None], np.arange(20) % 2).save("python.mkl")
     assert "does not say how to read a table" in fail("report", "python.mkl", "people.csv")
     assert not list(folder.glob("*.html"))

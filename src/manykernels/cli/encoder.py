@@ -151,8 +151,8 @@ class TableEncoder:
         missing = [name for name in self.columns if name not in table.columns]
         if missing:
             plural = "s" if len(missing) > 1 else ""
-            names = ", ".join(repr(name) for name in missing)
-            raise ValueError(f"TABLE lacks the column{plural} {names} that the model was trained on.")
+            names = listed([repr(name) for name in missing])
+            raise ValueError(f"TABLE lacks the column{plural} {names}, on which the model was trained.")
         return np.hstack([column.encode(name, table[name]) for name, column in self.columns.items()])
 
     def to_dict(self) -> dict[str, Any]:

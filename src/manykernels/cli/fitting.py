@@ -23,7 +23,7 @@ from manykernels.cli.progress import learning_bar, path_bar
 from manykernels.cli.scores import accuracy_row, balanced_accuracy, constant_name, constant_prediction, figures, r2_row
 from manykernels.cli.show import counted, report_console, say, show_columns, show_model, show_notes, side_console
 from manykernels.cli.tables import read_table, table_stem
-from manykernels.cli.target import hold_out, take_target
+from manykernels.cli.target import class_notes, hold_out, take_target
 from manykernels.cli.views import Views, read_views
 from manykernels.reports import scores_table
 
@@ -88,7 +88,7 @@ def fit_table(arguments: argparse.Namespace) -> None:
 
 
 def _prepare(arguments: argparse.Namespace, wanted: Views) -> Data:
-    features, target = take_target(read_table(arguments.table), arguments.target, arguments.regression)
+    features, target = take_target(read_table(arguments.table), arguments.target, arguments.regression, arguments.table)
     kinds = wanted.kinds_of([str(name) for name in features.columns])
     train, test = hold_out(target, arguments.test_size, arguments.seed, arguments.regression)
     encoder = TableEncoder(kinds).fit(features.iloc[train])
@@ -99,7 +99,7 @@ def _prepare(arguments: argparse.Namespace, wanted: Views) -> Data:
     balance = None if arguments.regression else weigh_classes(target[train], arguments.balance)
     if arguments.cv:
         _check_folds(arguments.cv, len(train), balance)
-    notes = [*([shortened] if shortened else []), *(balance.notes() if balance else [])]
+    notes = [*([shortened] if shortened else []), *([*balance.notes(), *class_notes(target)] if balance else [])]
     return Data(encoder, views, kernels, balance, X_train, X_test, target[train], target[test], notes)
 
 

@@ -47,11 +47,9 @@ def run(arguments: argparse.Namespace) -> None:
     model, encoder, settings = open_model(arguments.model)
     target = settings["target"]
     table, X = encode_table(arguments.table, encoder)
-    if target not in table.columns:
-        raise ValueError(f"TABLE must hold the target {target!r}, which the model predicts.")
     report = model.report(
         X,
-        take_target(table, target, settings["regression"])[1],
+        take_target(table, target, settings["regression"], arguments.table, model)[1],
         out,
         kernels=make_kernels(encoder.blocks, settings["views"])[0],
         folds=arguments.folds,
