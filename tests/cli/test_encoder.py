@@ -55,6 +55,12 @@ class TestNumbers:
         assert abs(X.mean()) < 1e-12
         assert X[:, 0].std() == pytest.approx(1.0)
 
+    @pytest.mark.parametrize(
+        ("values", "answer"), [([0, 1, 1], True), ([-2.5, 7.0, 7.0], True), ([0, 1, 2], False), ([0, 1, None], False)]
+    )
+    def test_two_values_are_noticed(self, values, answer):
+        assert TableEncoder().fit(pd.DataFrame({"a": values})).blocks[0].two_valued is answer
+
     def test_infinity_is_refused(self):
         with pytest.raises(ValueError, match="'a' must hold finite numbers; it is infinite in 1 rows"):
             encoded({"a": [1.0, np.inf]})

@@ -91,7 +91,7 @@ def _prepare(arguments: argparse.Namespace, wanted: Views) -> Data:
     features, target = take_target(read_table(arguments.table), arguments.target, arguments.regression, arguments.table)
     kinds = wanted.kinds_of([str(name) for name in features.columns])
     train, test = hold_out(target, arguments.test_size, arguments.seed, arguments.regression)
-    encoder = TableEncoder(kinds).fit(features.iloc[train])
+    encoder = TableEncoder(kinds).fit(features, train)
     views = wanted.assign(list(encoder.columns))
     # Both parts are encoded before the fit, so that a bad cell in either is reported at once.
     X_train, X_test = encoder.transform(features.iloc[train]), encoder.transform(features.iloc[test])
