@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import shlex
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -79,7 +80,7 @@ def fit_table(arguments: argparse.Namespace) -> None:
     verdict = _verdict(data, predicted, bool(arguments.cv))
     show_notes(side, verdict)
     say(console, f"The model{' that was scored' if len(predicted) else ''} is in {output}. To use it:")
-    say(console, f"  manykernels predict {output} TABLE")
+    say(console, f"  manykernels predict {shlex.quote(str(output))} TABLE")
     if arguments.json:
         result = {"table": arguments.table, "model": str(output), **_document(arguments, data, estimator, predicted)}
         result["notes"] = [*data.notes, *warned, *verdict]
@@ -99,7 +100,11 @@ def _prepare(arguments: argparse.Namespace, wanted: Views) -> Data:
     balance = None if arguments.regression else weigh_classes(target[train], arguments.balance)
     if arguments.cv:
         _check_folds(arguments.cv, len(train), balance)
-    notes = [*([shortened] if shortened else []), *([*balance.notes(), *class_notes(target)] if balance else [])]
+    notes = [
+        *wanted.notes(views),
+        *([shortened] if shortened else []),
+        *([*balance.notes(), *class_notes(target)] if balance else []),
+    ]
     return Data(encoder, views, kernels, balance, X_train, X_test, target[train], target[test], notes)
 
 
@@ -182,11 +187,18 @@ def _show_scores(console: Console, data: Data, predicted: np.ndarray) -> None:
         return
     score = r2_row if balance is None else accuracy_row
     constant = constant_prediction(data.y_train, len(truth))
+    if balance is None and not np.ptp(truth):
+        errors = [figures(guess, truth)["rmse"] for guess in (predicted, constant)]
+        words = (
+            f"the root mean squared error is {errors[0]:.4g} with the learned kernels, {errors[1]:.4g} with the mean"
+        )
+        say(console, f"{counted(len(truth), 'held-out row')} of one value cannot be scored by R2; {words}.")
+        return
     rows = [score("learned kernels", predicted, truth), score(constant_name(constant), constant, truth)]
     beside = None
     if balance is not None and balance.scoring:
         beside = "balanced accuracy", [balanced_accuracy(guess, truth) for guess in (predicted, constant)]
-    title, metric = f"On the {len(truth)} held-out rows", "R2" if balance is None else "accuracy"
+    title, metric = f"On the {counted(len(truth), 'held-out row')}", "R2" if balance is None else "accuracy"
     console.print(scores_table(rows, title=title, metric=metric, beside=beside))
 
 
