@@ -113,6 +113,11 @@ class TestSeparated:
         rows = "".join(f'"{cell}",a\n' for cell in cells)
         assert read_table(write("a.csv", f"n,b\n{rows}"))["n"].tolist() == cells
 
+    @pytest.mark.parametrize("labels", [[10**30, 10**30 + 1], [12345678901234567890, -1], [10**18 + 1, 10**18 + 2]])
+    def test_whole_numbers_are_not_rounded(self, write, labels):
+        table = read_table(write("a.csv", "n,b\n" + "".join(f"{label},a\n" for label in labels)))
+        assert [int(label) for label in table["n"]] == labels
+
     def test_no_compression(self, tmp_path):
         (tmp_path / "a.csv.gz").write_text("a,b\n1,2\n")
         with pytest.raises(ValueError, match="it is no gzip file, or it is damaged"):

@@ -12,6 +12,8 @@ _NOTATIONS = {
     ".": re.compile(_UNITS % rf"(?=\.?\d)(?:\d{{1,3}}(?:,\d{{3}})+|\d+)?(?:\.\d*)?{_POWER}"),
     ",": re.compile(_UNITS % rf"\d+(?:,\d+)?{_POWER}"),
 }
+# Digits that a float would not keep.
+_CODE = re.compile(r"0\d+|\d{16,}")
 # Also with spaces, dots or apostrophes between thousands, parentheses for a minus, or units that differ.
 _LIKELY = re.compile(rf"\(?[+-]?[{_MONEY}]? ?\d+(?:[.,' ]\d{{3}})*(?:[.,]\d+)?{_POWER} ?[{_MONEY}%]?\)?")
 
@@ -29,7 +31,7 @@ def read_notation(column: pd.Series, decimal: str) -> pd.Series | None:
     Returns
     -------
     numbers : pandas.Series of float or None
-        Missing values stay missing; 45% is 45. None also where digits are a code, which has leading zeros.
+        Missing values stay missing; 45% is 45. None also for codes, which have leading zeros or many digits.
 
     Examples
     --------
@@ -42,12 +44,12 @@ def read_notation(column: pd.Series, decimal: str) -> pd.Series | None:
     """
     matches = {}
     for text in column.dropna().unique():
-        match = _NOTATIONS[decimal].fullmatch(str(text).strip())
-        if match is None:
+        match = _NOTATIONS[decimal].fullmatch(text.strip()) if isinstance(text, str) else None
+        if match is None or _CODE.fullmatch(match["number"]):
             return None
         matches[text] = match
     units = {(match["before"], match["after"]) for match in matches.values()}
-    if len(units) != 1 or any(re.fullmatch(r"0\d+", match["number"]) for match in matches.values()):
+    if len(units) != 1:
         return None
     plain = {text: _value(match, decimal) for text, match in matches.items()}
     return column.astype(object).map(plain).astype(float)
