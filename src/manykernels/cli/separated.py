@@ -83,7 +83,7 @@ def read_separated(path: Path) -> pd.DataFrame:
         if "EOF inside string" in str(error):
             raise ValueError("a quote is opened and not closed") from error
         _refuse_ragged_rows(path, layout, len(names))
-        raise
+        raise ValueError(f"its lines cannot be split into values at the {layout.words}") from error
     if len(table) and table.iloc[:, -1].isna().any():
         _refuse_ragged_rows(path, layout, len(names))
     table = _with_notations(_with_codes(table, path, layout), decimal="," if layout.separator == ";" else ".")
@@ -91,27 +91,23 @@ def read_separated(path: Path) -> pd.DataFrame:
     return table
 
 
-def word_at(path: Path, name: str, row: int) -> str:
+def word_at(path: Path, row: int, column: int) -> str:
     """Return what a file says in one cell, where that was taken for a missing value.
 
     Parameters
     ----------
     path : Path
         Of a table that `read_separated` can read.
-    name : str
-        Of the column.
-    row : int
-        From 0.
+    row, column : int
+        Where, each from 0.
 
     Returns
     -------
     word : str
         Empty if nothing is written there.
     """
-    layout = layout_of(path)
-    place = [own.strip() for own in _names(path, layout)].index(name)
-    column = _parse(path, layout, usecols=[place], dtype=str, keep_default_na=False, nrows=row + 1)
-    return str(column.iloc[row, 0]).strip()
+    options: dict[str, Any] = {"usecols": [column], "nrows": row + 1, "dtype": str, "keep_default_na": False}
+    return str(_parse(path, layout_of(path), **options).iloc[row, 0]).strip()
 
 
 def open_text(path: Path) -> TextIO:

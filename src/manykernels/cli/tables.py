@@ -135,24 +135,22 @@ READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
 }
 
 
-def written(path: str | os.PathLike[str], name: str, row: int) -> str:
+def written(path: str | os.PathLike[str], row: int, column: int) -> str:
     """Return what a table says in a cell that was taken for a missing value.
 
     Parameters
     ----------
     path : path
         Of a table that was read.
-    name : str
-        Of the column.
-    row : int
-        From 0.
+    row, column : int
+        Where, each from 0.
 
     Returns
     -------
     word : str
         Such as NA or None; empty if nothing is written there, or if the format has missing values of its own.
     """
-    return word_at(Path(path), name, row) if _reader(Path(path)) is read_separated else ""
+    return word_at(Path(path), row, column) if _reader(Path(path)) is read_separated else ""
 
 
 def table_stem(path: str | os.PathLike[str]) -> str:

@@ -56,7 +56,7 @@ def take_target(
     column, words = table[name], f"{'--target' if model is None else 'The target'} {name!r}"
     missing = np.flatnonzero(column.isna())
     if len(missing):
-        word = written(path, name, int(missing[0])) if path else ""
+        word = written(path, int(missing[0]), list(table.columns).index(name)) if path else ""
         said = f", where {word!r} is taken for a missing value" if word else ""
         raise ValueError(
             f"{words} must have a value in every row; it lacks {len(missing)} of {len(column)} "
