@@ -71,7 +71,7 @@ class TestSeparated:
         "content",
         [
             '"weight, kg";height;y\n80,5;181;no\n',
-            "weight, kg;height;y\n80,5;181;no\n".replace(", kg", ""),
+            "weight;height;y\n80,5;181;no\n",
             "sep=;\na,b;height;y\n80,5;181;no\n",
             "weight|height|y\n80.5|181|no\n",
             '"sep=|"\nweight|height|y\n80.5|181|no\n',
