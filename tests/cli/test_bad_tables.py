@@ -15,9 +15,15 @@ NUMBERS = "".join(f"{number}.5,{'xz'[number % 2]}\n" for number in range(60))
         pytest.param("", "must have a line of column names and rows; 'bad.csv' is empty", id="empty"),
         pytest.param("\n\n", "'bad.csv' is empty", id="blank lines"),
         pytest.param("a,b,y\n", "'bad.csv' has 0 rows and 3 columns", id="header only"),
-        pytest.param(f"a,b,y\n{ROWS}1,2,x,4\n", "Expected 3 fields in line 14, saw 4", id="long row"),
-        pytest.param(f"a,b,y\n{ROWS}1,2\n", "line 14 has 2 values, and the first line has 3 names", id="short row"),
-        pytest.param("a,y\n1,2,x\n3,4,z\n", "more values than its first line has names", id="too few names"),
+        pytest.param(
+            f"a,b,y\n{ROWS}1,2,x,4\n",
+            "line 14 has 4 values separated by commas, and the first line has 3 names",
+            id="long row",
+        ),
+        pytest.param(f"a,b,y\n{ROWS}1,2\n", "line 14 has 2 values separated by commas", id="short row"),
+        pytest.param(
+            "a,y\n1,2,x\n3,4,z\n", "more values, separated by commas, than its first line", id="too few names"
+        ),
         pytest.param(f"a,a,y\n{ROWS}", "must have distinct column names; 'bad.csv' repeats a", id="repeated names"),
         pytest.param(f"a,b,z\n{ROWS}", "--target must name a column of TABLE; got 'y'", id="unknown target"),
         pytest.param(ROWS.replace("z", "x").join(["a,b,y\n", ""]), "must have at least two classes", id="one class"),
@@ -25,14 +31,14 @@ NUMBERS = "".join(f"{number}.5,{'xz'[number % 2]}\n" for number in range(60))
         pytest.param(f"a,b,y\n{ROWS}1,1,\n", "must have a value in every row; it lacks 1 of 13", id="missing target"),
         pytest.param(f"a,b,y\n{ROWS}".replace("x", "inf").replace("z", "1"), "it is infinite", id="infinite class"),
         pytest.param(f"a,b,y\n{ROWS}inf,1,x\n" * 1, "'a' must hold finite numbers", id="infinite feature"),
-        pytest.param('a,b,y\n1,"2,x\n3,4,z\n', "EOF inside string", id="open quote"),
+        pytest.param('a,b,y\n1,"2,x\n3,4,z\n', "a quote is opened and not closed", id="open quote"),
         pytest.param(f"a,b,y\n{ROWS}".replace("x", "café").encode("latin-1"), "must be text in UTF-8", id="latin-1"),
         pytest.param(f"a,b,y\n{ROWS}".encode("utf-16"), "it is in UTF-16", id="utf-16"),
         pytest.param(f"a,b,y\n{ROWS}".encode("utf-16-le"), "it is no text file", id="utf-16 unmarked"),
         pytest.param(np.random.default_rng(0).bytes(5000), "it is no text file", id="junk"),
         pytest.param(bytes(range(128, 256)) * 10, "must be text in UTF-8", id="junk without zeros"),
         pytest.param(gzip.compress(b"a,y\n1,x\n"), "'bad.csv'", id="compressed"),
-        pytest.param(f"{'a' * 200_000},y\n1,x\n", "field larger than field limit", id="endless name"),
+        pytest.param(f"{'a' * 200_000},y\n1,x\n", "a cell has more than 131072 characters", id="endless name"),
     ],
 )
 def test_content(folder, fail, content, message):
@@ -66,6 +72,11 @@ def test_no_file(fail):
 def test_a_folder(folder, fail):
     (folder / "folder.csv").mkdir()
     assert "but it is a folder" in fail("fit", "folder.csv", "--target", "y")
+
+
+def test_many_numbers_that_are_taken_for_classes(folder, run):
+    (folder / "many.csv").write_text("a,y\n" + "".join(f"{i},{i % 25}\n" for i in range(150)))
+    assert "note: The target has 25 different whole numbers" in run("fit", "many.csv", "--target", "y").err
 
 
 def test_a_number_that_was_taken_for_a_class(folder, fail):

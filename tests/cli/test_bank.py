@@ -53,6 +53,11 @@ class TestKindsOfColumns:
     def test_flags_need_one_kernel(self):
         assert [type(kernel) for kernel in own(make_kernels([AGE, SMOKES])[0], "smokes")] == [Gaussian]
 
+    def test_so_do_numbers_of_two_values(self):
+        member = Block("member", "number", [1], {"member": [1]}, two_valued=True)
+        assert [type(kernel) for kernel in own(make_kernels([AGE, member])[0], "member")] == [Gaussian]
+        assert len(make_kernels([member])[0]) == 1
+
     def test_dates_have_a_trend_and_circles(self):
         kernels, _ = make_kernels([AGE, SINCE])
         assert all(kernel.columns == [7] for kernel in own(kernels, "since"))
@@ -81,6 +86,15 @@ def test_all_together_have_the_kernels_of_a_number():
     assert all(kernel.columns == list(range(10)) for kernel in joint)
     assert widths(joint) == [2.0**e for e in range(-3, 7)]
     assert len(joint) == 13
+
+
+@pytest.mark.parametrize("reserved", [ALL, "all columns but text", "all categories"])
+def test_columns_that_are_called_as_all_are(reserved):
+    same = block(reserved, "number", 13)
+    kernels, _ = make_kernels([same, AGE, CITY, PLAN, NOTE])
+    assert all(kernel.columns == [13] for kernel in own(kernels, reserved))
+    if reserved == ALL:
+        assert {kernel.group for kernel in kernels if len(kernel.columns) > 3} == {"all features together"}
 
 
 class TestManyColumns:
@@ -113,6 +127,14 @@ class TestViews:
             "words of note",
             "3-letter pieces of note",
         ]
+
+    def test_a_view_that_is_called_as_all_are(self):
+        kernels, _ = make_kernels([AGE, CITY], {ALL: ["age"], "b": ["city"]})
+        assert Counter(kernel.group for kernel in kernels) == {ALL: 13, "b": 1}
+
+    def test_a_view_of_categories(self):
+        kernels, _ = make_kernels([CITY, PLAN], {"a": ["city", "plan"]})
+        assert Counter(type(kernel) for kernel in kernels) == {Gaussian: 10, Polynomial: 3, Overlap: 1}
 
     def test_a_view_of_one_number_has_the_kernels_of_a_number(self):
         kernels, _ = make_kernels([AGE, CITY], {"a": ["age"], "b": ["city"]})

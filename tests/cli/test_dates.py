@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 from manykernels.cli.dates import DateColumn
-from manykernels.cli.values import as_dates, seconds_of
+from manykernels.cli.moments import order_of, seconds_of
+from manykernels.cli.values import as_dates
 
 
 @pytest.mark.parametrize(
@@ -18,10 +19,42 @@ from manykernels.cli.values import as_dates, seconds_of
         ("2024-05-31T18:30:00+02:00", "2024-05-31T16:30:00Z"),
         ("2024-05-31T18:30:00+0200", "2024-05-31T16:30:00Z"),
         ("31.5.2024 18:30", "2024-05-31T18:30"),
+        ("31-May-2024", "2024-05-31"),
+        ("1 jan 2024 9:05", "2024-01-01T09:05"),
+        ("2024-05", "2024-05-01"),
     ],
 )
 def test_ways_to_write_a_date(text, same):
     assert seconds_of(text) == pd.Timestamp(same.replace("Z", "+00:00")).timestamp() == seconds_of(same)
+
+
+@pytest.mark.parametrize(
+    ("text", "order", "same"),
+    [
+        ("5/31/2024", "month", "2024-05-31"),
+        ("01/02/2024", "month", "2024-01-02"),
+        ("01/02/2024", "day", "2024-02-01"),
+        ("31-05-2024 7:30", "day", "2024-05-31 07:30"),
+        ("1/15/2024 6:30 PM", "month", "2024-01-15 18:30"),
+        ("1/15/2024 12:05 am", "month", "2024-01-15 00:05"),
+    ],
+)
+def test_dates_that_need_an_order(text, order, same):
+    assert seconds_of(text, order) == seconds_of(same)
+    assert seconds_of(text) is None
+    assert seconds_of(text, "unclear") is None
+
+
+def test_a_number_above_twelve_decides_the_order():
+    assert order_of(["1/2/2024", "13/2/2024"]) == "day"
+    assert order_of(["1/2/2024", "1/13/2024 10:00"]) == "month"
+    assert order_of(["1/2/2024", "12/2/2024"]) == "unclear"
+    assert order_of(["1/13/2024", "13/1/2024"]) == "unclear"
+
+
+@pytest.mark.parametrize("text", ["5/31/2024 13:00 PM", "31/5/2024", "5-31/2024"])
+def test_what_is_no_date_in_any_order(text):
+    assert seconds_of(text, "month") is None
 
 
 @pytest.mark.parametrize("text", ["", "2024", "202405", "20240531", "2024-13-01", "2024-05/31", "5/31/2024", "soon"])
@@ -73,6 +106,16 @@ class TestColumn:
         np.testing.assert_array_equal(column.encode("since", days), column.encode("since", days.astype(str)))
         oslo = days.dt.tz_localize("UTC").dt.tz_convert("Europe/Oslo")
         np.testing.assert_array_equal(column.encode("since", days), column.encode("since", oslo))
+
+    def test_the_order_of_day_and_month_is_remembered(self):
+        column = DateColumn.learn("since", pd.Series(["1/2/2024", "5/31/2024", "7/4/2024"]))
+        assert column.order == "month"
+        later = column.encode("since", pd.Series(["1/2/2024", "3/4/2024"]))
+        np.testing.assert_array_equal(later, column.encode("since", pd.Series(["2024-01-02", "2024-03-04"])))
+        with pytest.raises(ValueError, match="it holds '31/5/2024'"):
+            column.encode("since", pd.Series(["31/5/2024"]))
+        with pytest.raises(ValueError, match="'since' looks like dates whose order of day and month is unclear"):
+            DateColumn.learn("since", pd.Series(["1/2/2024", "3/4/2024"]))
 
     def test_one_day_is_constant(self):
         assert DateColumn.learn("since", pd.Series(["2024-01-01", None, "2024-01-01"])) is None

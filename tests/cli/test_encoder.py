@@ -55,6 +55,12 @@ class TestNumbers:
         assert abs(X.mean()) < 1e-12
         assert X[:, 0].std() == pytest.approx(1.0)
 
+    @pytest.mark.parametrize(
+        ("values", "answer"), [([0, 1, 1], True), ([-2.5, 7.0, 7.0], True), ([0, 1, 2], False), ([0, 1, None], False)]
+    )
+    def test_two_values_are_noticed(self, values, answer):
+        assert TableEncoder().fit(pd.DataFrame({"a": values})).blocks[0].two_valued is answer
+
     def test_infinity_is_refused(self):
         with pytest.raises(ValueError, match="'a' must hold finite numbers; it is infinite in 1 rows"):
             encoded({"a": [1.0, np.inf]})
@@ -120,6 +126,27 @@ class TestLevels:
         # Written to CSV and read again, with one cell missing, 1 is 1.0.
         X = encoded({"a": pd.Categorical([1, 2, 1])}, {"a": [1.0, np.nan, 2.0]})
         np.testing.assert_array_equal(X, [[1, 0], [0, 0], [0, 1]])
+
+    @pytest.mark.parametrize(
+        ("levels", "later"),
+        [
+            (["0100", "0200", "0100"], [100, 200]),  # a spreadsheet has dropped the zeros
+            (["100", "200", "100"], ["0100", "0200"]),  # so did older versions
+            (["1.10", "1.20", "x"], [1.1, 1.2]),
+            (["5%", "10%", "none"], [5.0, 10.0]),
+        ],
+    )
+    def test_other_spellings_of_a_number(self, levels, later):
+        table = pd.DataFrame({"a": pd.Categorical(levels)})
+        encoder = TableEncoder().fit(table)
+        np.testing.assert_array_equal(
+            encoder.transform(pd.DataFrame({"a": [*later, "abroad"]})),
+            [*encoder.transform(table)[:2], np.zeros(len(encoder.feature_names))],
+        )
+
+    def test_levels_that_differ_by_zeros_are_told_apart(self):
+        X = encoded({"a": ["01", "1", "01", "1"]}, {"a": ["1", "01", "001"]})
+        np.testing.assert_array_equal(X, [[0, 1], [1, 0], [0, 0]])
 
     def test_declared_categories_are_no_identifier(self):
         assert encoded({"a": pd.Categorical(["x", "y", "z"])}).shape == (3, 3)
@@ -252,8 +279,10 @@ class TestWholeTables:
 
     def test_missing_columns_are_named(self, mixed):
         encoder = TableEncoder().fit(mixed)
-        with pytest.raises(ValueError, match="lacks the columns 'age', 'city' that"):
+        with pytest.raises(ValueError, match="lacks the columns 'age', 'city', on which"):
             encoder.transform(mixed.drop(columns=["age", "city"]))
+        with pytest.raises(ValueError, match="lacks the columns 'age', 'city', 'smokes' and 2 more, on which"):
+            encoder.transform(mixed[["constant"]])
 
     def test_no_rows(self, mixed):
         encoder = TableEncoder().fit(mixed)

@@ -133,7 +133,9 @@ class TestPredict:
 
     def test_output_folder_must_exist(self, model, fail):
         message = fail("predict", model, "people.csv", "--output", "absent/out.csv")
-        assert message.startswith("--output must lie in a folder that exists; got 'absent/out.csv'")
+        assert message.startswith(
+            "--output must be a file that can be written; got 'absent/out.csv', but there is no folder"
+        )
 
     @pytest.mark.usefixtures("people")
     def test_no_model(self, fail):
@@ -170,3 +172,12 @@ def test_demo(run):
     assert score_of("uniform sum", out) > 0.9
     assert re.search(r"single kernel +0\.9\d+ +\d+ wrong; cross-validated 0\.9\d+; (Gaussian|Polynomial)\(", out)
     assert out.rstrip().endswith("manykernels fit --help")
+
+
+@pytest.mark.usefixtures("folder")
+def test_one_held_out_number(run):
+    pd.DataFrame({"a": range(4), "y": [1.0, 2.0, 3.0, 5.0]}).to_csv("few.csv", index=False)
+    printed = run("fit", "few.csv", "--target", "y", "--regression", "--model", "my model.mkl")
+    assert "1 held-out row of one value cannot be scored by R2; the root mean squared error is " in printed.out
+    assert "nan" not in printed.out
+    assert "manykernels predict 'my model.mkl' TABLE" in printed.out

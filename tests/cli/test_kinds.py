@@ -6,7 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from manykernels.cli.kinds import IDENTIFIER, kind_of
+from manykernels.cli.encoder import TableEncoder
+from manykernels.cli.kinds import IDENTIFIER, NOTATION, kind_of, refuse_mixtures
+from manykernels.cli.values import UNCLEAR_DATES
 
 
 def word(values, name="column"):
@@ -33,7 +35,14 @@ SENTENCES = [f"the patient number {number} came back with a cough" for number in
         (pd.to_datetime(["2024-01-31", None]), "date"),
         ([datetime.date(2024, 1, 31), datetime.date(2024, 2, 1)], "date"),
         (["2024-02-30", "2024-01-31", "2024-01-31"], "category"),
-        (["1/2/2024", "1/2/2024", "2/1/2024"], "category"),
+        (["1/2/2024", "1/2/2024", "2/1/2024"], f"{UNCLEAR_DATES},"),
+        (["1/15/2024 10:00", "1/2/2024 9:00"], "date"),
+        (["05/31/2024", "06/01/2024"], "date"),
+        (["5-Jan-2024", "6-Feb-2024"], "date"),
+        (["2024-05", "2024-06"], "date"),
+        (["1.234,5", "3,2", "2.000,0"], NOTATION),
+        (["45%", "0.3", "7%"], NOTATION),
+        (["010", "020", "300"], IDENTIFIER),
         (["0", "1", "2", "3+"] * 30, "category"),
         (SENTENCES, "text"),
         (["never smoked in my life", "has stopped years ago"] * 20, "category"),
@@ -73,7 +82,9 @@ def test_mixtures_are_refused(most, what):
         rf"'a' mixes {what} with other text: 1 of {len(values)} values, such as 'unknown'; .*leave the cells empty"
     )
     with pytest.raises(ValueError, match=message):
-        kind_of("a", values)
+        refuse_mixtures("a", values)
+    with pytest.raises(ValueError, match=message):
+        TableEncoder().fit(pd.DataFrame({"a": values}), rows=np.arange(5))
 
 
 def test_lists_are_refused():

@@ -44,6 +44,11 @@ class TestBadInput:
             ((*FIT, "--loss", "squared"), "--loss must be one of hinge, squared_hinge, logistic for classes"),
             ((*FIT, "--model", "absent/x.mkl"), "--model must be a file that can be written"),
             ((*FIT, "--model", "."), "but it is a folder"),
+            (
+                (*FIT, "--cv", "--C", "5", "--norm", "2"),
+                "--cv chooses C and the norm; leave out --C and --norm, or --cv.",
+            ),
+            (("fit", "scores.csv", "--target", "score", "--regression", "--balance", "yes"), "is for classes"),
             ((*FIT, "--depth", "3"), "unrecognized arguments: --depth 3"),
             (("learn",), "invalid choice: 'learn'"),
             ((), "the following arguments are required: COMMAND"),

@@ -254,6 +254,22 @@ def test_says_when_nothing_was_learned(run, options, advice):
     assert advice in result["notes"][-1]
 
 
+@pytest.mark.parametrize("views", [(), ("--views", "zip.toml")])
+def test_codes_keep_their_zeros_whatever_else_is_in_the_table(folder, run, views):
+    (folder / "zip.toml").write_text('[columns]\nzip = "category"\n')
+    place = np.random.default_rng(0).integers(0, 4, 80)
+    table = pd.DataFrame({"zip": [f"0{100 + own}" for own in place], "y": np.where(place < 2, "01", "02")})
+    table.to_csv("zips.csv", index=False)
+    out = run("fit", "zips.csv", "--target", "y", *views).out
+    assert re.search(r"categories +1 +zip", out)
+    table.replace({"zip": {table["zip"][0]: "abroad"}}).to_csv("abroad.csv", index=False)
+    table.assign(zip=place + 100).to_csv("dropped.csv", index=False)
+    known = table["zip"] != table["zip"][0]
+    for name in ("zips", "abroad", "dropped"):
+        predicted = pd.read_csv(io.StringIO(run("predict", "zips.mkl", f"{name}.csv").out), dtype=str)["prediction"]
+        np.testing.assert_array_equal(predicted[known], table["y"][known])
+
+
 @pytest.mark.usefixtures("folder")
 def test_ten_thousand_columns(run):
     rng = np.random.default_rng(0)

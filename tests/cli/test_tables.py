@@ -58,7 +58,7 @@ class TestSeparated:
         [
             ("", "is empty"),
             ("a,b\n", "has 0 rows and 2 columns"),
-            ("a,b\n1,2,3\n4,5,6\n", "more values than its first line has names"),
+            ("a,b\n1,2,3\n4,5,6\n", "more values, separated by commas, than its first line"),
             ("a,b\n1,2\n4,5,6\n", "line 3"),
             (b"a,b\n\xff\xfe,2\n", "must be text in UTF-8"),
         ],
@@ -67,10 +67,66 @@ class TestSeparated:
         with pytest.raises(ValueError, match=message):
             read_table(write("bad.csv", content))
 
+    @pytest.mark.parametrize(
+        "content",
+        [
+            '"weight, kg";height;y\n80,5;181;no\n',
+            "weight;height;y\n80,5;181;no\n",
+            "sep=;\na,b;height;y\n80,5;181;no\n",
+            "weight|height|y\n80.5|181|no\n",
+            '"sep=|"\nweight|height|y\n80.5|181|no\n',
+        ],
+    )
+    def test_separators(self, write, content):
+        assert read_table(write("people.csv", content)).to_numpy().tolist() == [[80.5, 181, "no"]]
+
+    def test_the_separator_is_named_and_so_is_the_line(self, write):
+        with pytest.raises(ValueError, match="line 3 has 1 values separated by bars, and the first line has 2 names"):
+            read_table(write("a.csv", "sep=|\na|b\n1;2\n"))
+
+    def test_codes_keep_their_zeros(self, write):
+        table = read_table(write("a.csv", 'zip,n,"q",x,day\n0100,1,"01",0.5,2\n2000,10,"2 ",00.7,0\n,3,,03,1\n'))
+        assert table["zip"].tolist()[:2] == ["0100", "2000"]
+        assert table["zip"].isna()[2]
+        assert table["q"].str.strip().tolist()[:2] == ["01", "2"]
+        assert table.dtypes[["n", "x", "day"]].tolist() == [np.int64, np.float64, np.int64]
+
+    @pytest.mark.parametrize(
+        ("separator", "cells", "numbers"),
+        [
+            (",", ["$1,234.50", "-$3"], [1234.5, -3]),
+            (",", ["45%", "7.5 %"], [45, 7.5]),
+            (",", ["1,234", "999"], [1234, 999]),
+            (";", ["1,5e+03", "2"], [1500, 2]),
+            (";", ["12,5 €", "3 €"], [12.5, 3]),
+        ],
+    )
+    def test_numbers_as_people_write_them(self, write, separator, cells, numbers):
+        rows = "".join(f'"{cell}"{separator}a\n' for cell in cells)
+        table = read_table(write("a.csv", f"n{separator}b\n{rows}"))
+        assert table["n"].tolist() == numbers
+
+    @pytest.mark.parametrize(
+        "cells", [["45%", "0.45"], ["1.234,5", "3"], ["1,23", "4,567"], ["$5", "€5"], ["e5", "e6"]]
+    )
+    def test_what_is_no_such_number(self, write, cells):
+        rows = "".join(f'"{cell}",a\n' for cell in cells)
+        assert read_table(write("a.csv", f"n,b\n{rows}"))["n"].tolist() == cells
+
+    @pytest.mark.parametrize("labels", [[10**30, 10**30 + 1], [12345678901234567890, -1], [10**18 + 1, 10**18 + 2]])
+    def test_whole_numbers_are_not_rounded(self, write, labels):
+        table = read_table(write("a.csv", "n,b\n" + "".join(f"{label},a\n" for label in labels)))
+        assert [int(label) for label in table["n"]] == labels
+
+    def test_no_compression(self, tmp_path):
+        (tmp_path / "a.csv.gz").write_text("a,b\n1,2\n")
+        with pytest.raises(ValueError, match="it is no gzip file, or it is damaged"):
+            read_table(tmp_path / "a.csv.gz")
+
     def test_broken_compression(self, tmp_path):
         path = tmp_path / "cut.csv.gz"
         path.write_bytes(gzip.compress(b"a,b\n1,2\n" * 1000)[:40])
-        with pytest.raises(ValueError, match="cannot be read as csv: Compressed file ended"):
+        with pytest.raises(ValueError, match="cannot be read as csv: the compressed file ends too early"):
             read_table(path)
 
 
@@ -80,8 +136,12 @@ class TestParquet:
         table.to_parquet(tmp_path / "people.parquet")
         pd.testing.assert_frame_equal(read_table(tmp_path / "people.parquet"), table)
 
+    def test_an_index_with_a_name_is_a_column(self, tmp_path):
+        PEOPLE.set_index("city").to_parquet(tmp_path / "people.parquet")
+        assert read_table(tmp_path / "people.parquet")["city"].tolist() == ["Rome", "New York"]
+
     def test_bad_content(self, write):
-        with pytest.raises(ValueError, match="cannot be read as parquet"):
+        with pytest.raises(ValueError, match="cannot be read as parquet: it is no Parquet file, or it is damaged"):
             read_table(write("bad.parquet", "age,city\n"))
 
 
@@ -124,7 +184,8 @@ class TestARFF:
             ("@attribute a numeric\n@data\n1,2\n", "line 4 has 2 values for 1 attributes"),
             ("@attribute a numeric\n@data\n{0 1}\n", "line 4 is sparse"),
             ("@attribute a {x,y}\n@data\nz\n", "'a' has the value 'z'"),
-            ("@attribute a numeric\n@data\nmany\n", "many"),
+            ("@attribute a numeric\n@data\nmany\n", "'a' has the value 'many', which is no number"),
+            ("@attribute a date\n@data\nsoon\n", "'a' has the value 'soon', which is no date"),
             ("@attribute a relational\n@data\n1\n", "type 'relational'"),
             ("age,city\n", "line 2 should be @relation"),
         ],
@@ -151,9 +212,12 @@ class TestLIBSVM:
         table = read_table(tmp_path / "zero.svm")
         np.testing.assert_array_equal(table[["f0", "f1"]], X)
 
-    @pytest.mark.parametrize("content", ["", "1 one:2\n", "1 1;2\n"])
-    def test_bad_content(self, write, content):
-        with pytest.raises(ValueError, match="TABLE"):
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [("", "has 0 rows"), ("1 one:2\n", "number:value pairs"), ("1 1;2\n", "number:value pairs")],
+    )
+    def test_bad_content(self, write, content, message):
+        with pytest.raises(ValueError, match=f"TABLE.*{message}"):
             read_table(write("bad.svm", content))
 
     def test_too_wide(self, write):

@@ -1,10 +1,13 @@
 """The column to predict, and the rows to hold out."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from manykernels.cli.target import hold_out, take_target
+from manykernels.cli.tables import read_table
+from manykernels.cli.target import class_notes, hold_out, take_target
 
 TABLE = pd.DataFrame(
     {
@@ -16,6 +19,7 @@ TABLE = pd.DataFrame(
         "gap": [1.0, np.nan, 3.0, 4.0],
         "same": ["x"] * 4,
         "five": [5] * 4,
+        "huge": [1e300, 1.0, 1.0, 2e299],
     }
 )
 
@@ -24,7 +28,7 @@ class TestTakeTarget:
     def test_text(self):
         features, target = take_target(TABLE, "churn", regression=False)
         assert "churn" not in features
-        assert features.shape == (4, 7)
+        assert features.shape == (4, 8)
         assert target.dtype.kind == "U"
         assert target.tolist() == ["no", "yes", "yes", "no"]
 
@@ -40,6 +44,42 @@ class TestTakeTarget:
         np.testing.assert_array_equal(take_target(TABLE, "price", regression=True)[1], [1.5, 2.0, 3.25, 4.0])
 
     @pytest.mark.parametrize(
+        "labels", [[12345678901234567890, 12345678901234567891], [10**30, 10**30 + 1], [10**30, 1]]
+    )
+    def test_whole_numbers_beyond_64_bits_are_text_labels(self, labels):
+        target = take_target(pd.DataFrame({"a": labels, "b": [1, 2]}), "a", regression=False)[1]
+        assert target.tolist() == [str(label) for label in labels]
+
+    @pytest.mark.parametrize(
+        ("classes", "labels", "expected"),
+        [
+            (["1", "2", "x"], [1, 2, 1], ["1", "2", "1"]),
+            (["01", "02"], [1, 2, 2], ["01", "02", "02"]),
+            ([1, 2], ["01", "02", "01"], [1, 2, 1]),
+            (["a", "b"], ["a", "c", "a"], ["a", "c", "a"]),
+        ],
+    )
+    def test_labels_are_those_of_the_model(self, classes, labels, expected):
+        model = SimpleNamespace(classes_=np.array(classes))
+        target = take_target(pd.DataFrame({"a": labels, "b": 0}), "a", regression=False, model=model)[1]
+        assert target.tolist() == expected
+        assert target.dtype.kind == model.classes_.dtype.kind
+
+    def test_messages_for_a_model_name_no_arguments(self):
+        model = SimpleNamespace(classes_=np.array(["no", "yes"]))
+        for name, regression in (("gap", True), ("same", False), ("price", False), ("churn", True), ("five", True)):
+            with pytest.raises(ValueError, match="The target") as caught:
+                take_target(TABLE, name, regression, model=model)
+            assert "--" not in str(caught.value)
+
+    @pytest.mark.parametrize("word", ["None", "NA"])
+    def test_the_word_that_was_taken_for_missing_is_named(self, tmp_path, word):
+        path = tmp_path / "a.csv"
+        path.write_text(f"b, y\n1,mild\n2,{word}\n")
+        with pytest.raises(ValueError, match=rf"first in row 2, where '{word}' is taken for a missing value\)"):
+            take_target(read_table(path), "y", regression=False, path=path)
+
+    @pytest.mark.parametrize(
         ("name", "regression", "message"),
         [
             (
@@ -51,6 +91,7 @@ class TestTakeTarget:
             ("zzzzzz", False, r"the columns are 'age', 'churn'"),
             ("gap", True, r"'gap' must have a value in every row; it lacks 1 of 4 \(first in row 2\)"),
             ("same", False, "'same' must have at least two classes; it is x in every row"),
+            ("huge", False, r"1e\+300 is too large to be told from others"),
             ("price", False, r"fractions such as 1\.5, so add --regression"),
             ("churn", True, "'churn' must hold finite numbers for --regression; it holds 'no'"),
             ("five", True, "'five' must vary; it is 5 in every row"),
@@ -89,3 +130,9 @@ class TestHoldOut:
     def test_what_is_refused(self, target, share, regression, message):
         with pytest.raises(ValueError, match=message):
             hold_out(np.array(target), share, 0, regression)
+
+
+def test_many_whole_numbers_are_noted():
+    assert "30 different whole numbers" in class_notes(np.arange(30))[0]
+    assert not class_notes(np.arange(20))
+    assert not class_notes(np.arange(30).astype(str))

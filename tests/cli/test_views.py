@@ -43,6 +43,13 @@ class TestFile:
         }
         assert views.kinds_of(NAMES) == {}
 
+    def test_a_view_whose_columns_are_taken_is_noted(self, write):
+        views = read_views(write('[views]\nall = ["*"]\nblood = ["lab_*"]\n'))
+        assert views.notes(views.assign(NAMES)) == [
+            "View 'blood' has no columns: they are in earlier views, or left out."
+        ]
+        assert read_views("prefix").notes({"lab": NAMES}) == []
+
     def test_a_view_whose_columns_are_not_used_is_none(self, write):
         views = read_views(write('[views]\nblood = ["lab_*"]\nbody = ["age"]\n'))
         assert views.assign(["age"]) == {"body": ["age"]}
@@ -65,6 +72,8 @@ class TestFile:
             ("", "must have the parts .views. and .columns., or one of them; it is empty"),
             ("[view]\na = []\n", "it has .view."),
             ("views = 3\n", "as tables"),
+            ("[views]\n", "must say something in .views., which is empty"),
+            ('[views]\na = ["a"]\n[columns]\n', "must say something in .columns., which is empty"),
             ('[views]\nlab = "lab_*"\n', "must give view 'lab' a list of columns"),
             ("[views]\nlab = []\n", "must give view 'lab' a list of columns"),
             ('[columns]\nzip = "code"\n', "must call column 'zip' one of number, boolean, .*ignore; got 'code'"),

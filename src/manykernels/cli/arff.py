@@ -4,7 +4,7 @@ SciPy's reader knows no string attributes and trips over quoted values, hence th
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import pandas as pd
 
@@ -104,9 +104,17 @@ def _typed(name: str, kind: str, values: pd.Series) -> pd.Series:
             raise ValueError(f"attribute {name!r} has the value {sorted(stray)[0]!r}, which it does not declare")
         return values.astype(pd.CategoricalDtype(levels))
     if word in ("numeric", "real", "integer"):
-        return pd.to_numeric(values)
+        return _parsed(name, values, pd.to_numeric, "number")
     if word == "string":
         return values.astype("str")
     if word == "date":
-        return pd.to_datetime(values)
+        return _parsed(name, values, pd.to_datetime, "date")
     raise ValueError(f"attribute {name!r} has the type {kind!r}; it needs numeric, nominal, string or date")
+
+
+def _parsed(name: str, values: pd.Series, parse: Callable[..., pd.Series], what: str) -> pd.Series:
+    parsed = parse(values, errors="coerce")
+    stray = values[parsed.isna() & values.notna()]
+    if len(stray):
+        raise ValueError(f"attribute {name!r} has the value {stray.iloc[0]!r}, which is no {what}")
+    return parsed

@@ -17,6 +17,7 @@ MAX_KERNELS = 2000
 MAX_LINEAR = 20_000
 ALL = "all features"
 ALL_BUT_TEXT = "all columns but text"
+ALL_CATEGORIES = "all categories"
 SCALARS = ("number", "date")
 
 
@@ -51,8 +52,8 @@ def make_kernels(blocks: Sequence[Block], views: dict[str, list[str]] | None = N
     if views:
         named = {block.name: block for block in blocks}
         return [k for view, own in views.items() for k in _of_view([named[name] for name in own], view)], ""
-    others = _together(blocks, ALL) + [kernel for block in blocks for kernel in _of_other(block)]
-    scalars = [block for block in blocks if block.kind in SCALARS]
+    others = _of_all(blocks) + [kernel for block in blocks for kernel in _of_other(block)]
+    scalars = [block for block in blocks if block.kind in SCALARS and not block.two_valued]
     count = len(others) + _SIZE * len(scalars)
     for kernels_of, size, limit, words in _CHOICES:
         if len(others) + size * len(scalars) <= limit:
@@ -63,30 +64,48 @@ def make_kernels(blocks: Sequence[Block], views: dict[str, list[str]] | None = N
 
 
 def _of_view(blocks: list[Block], view: str) -> list[Any]:
-    return _together(blocks, view) + [kernel for block in blocks for kernel in _of_text(block, view)]
-
-
-def _together(blocks: Sequence[Block], group: str) -> list[Any]:
-    """Kernels that see all columns but text at once, and the overlap of all categories."""
-    structured = [block for block in blocks if block.kind != "text"]
-    categories = [block for block in structured if block.kind == "category"]
-    # A column by itself has its kernels already, except in a view; a category by itself needs no more than the overlap.
-    least = 1 if group == ALL or structured == categories else 0
+    structured, categories = _without_text(blocks)
     kernels: list[Any] = []
-    if len(structured) > least:
-        label = ALL_BUT_TEXT if group == ALL and len(structured) < len(blocks) else group
+    # A category by itself needs no more than the overlap.
+    if len(structured) > (1 if structured == categories else 0):
+        kernels += standard_kernels(_outputs(structured), view, view)
+    if categories:
+        kernels.append(Overlap(len(categories), _outputs(categories), view, view))
+    return kernels + [kernel for block in blocks for kernel in _of_text(block, view)]
+
+
+def _of_all(blocks: Sequence[Block]) -> list[Any]:
+    """Kernels that see all columns but text at once, and all categories; a column by itself has its own already."""
+    structured, categories = _without_text(blocks)
+    group, but_text, overlap = (_unlike(label, blocks) for label in (ALL, ALL_BUT_TEXT, ALL_CATEGORIES))
+    kernels: list[Any] = []
+    if len(structured) > 1:
+        label = group if len(structured) == len(blocks) else but_text
         kernels += standard_kernels(_outputs(structured), group, label)
-    if len(categories) > (1 if group == ALL else 0):
-        label = "all categories" if group == ALL else group
-        kernels.append(Overlap(len(categories), _outputs(categories), group, label))
+    if len(categories) > 1:
+        kernels.append(Overlap(len(categories), _outputs(categories), group, overlap))
     return kernels
 
 
+def _without_text(blocks: Sequence[Block]) -> tuple[list[Block], list[Block]]:
+    """Return the columns that can be compared as numbers, and the categories among them."""
+    structured = [block for block in blocks if block.kind != "text"]
+    return structured, [block for block in structured if block.kind == "category"]
+
+
+def _unlike(label: str, blocks: Sequence[Block]) -> str:
+    """Return a label that is no column's name."""
+    names = {block.name for block in blocks}
+    while label in names:
+        label += " together"
+    return label
+
+
 def _of_other(block: Block) -> list[Any]:
-    """Kernels of all of a column but the value of a number or date."""
+    """Kernels of all of a column but the value of a number or date; of numbers only those that are two-valued."""
     if block.kind == "category":
         return [Overlap(1, block.outputs, block.name, block.name)]
-    if block.kind == "boolean":
+    if block.kind == "boolean" or block.two_valued:
         return [Gaussian(FLAG_WIDTH, block.outputs, block.name, block.name)]
     if block.kind == "date":
         circles = list(block.parts.items())[1:]

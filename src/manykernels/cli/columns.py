@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pandas as pd
 
-from manykernels.cli.values import as_flags, as_numbers, as_texts
+from manykernels.cli.values import as_flags, as_numbers, as_texts, spelled_as
 
 MAX_LEVELS = 50
 _SHOWN = 3
@@ -66,6 +66,8 @@ class NumericColumn(Column):
         Learned from the training column.
     missing : bool, default=False
         Whether a second output tells where the value was missing: where that happened in training.
+    two_valued : bool, default=False
+        Whether the output had two values in training, such as 0 and 1.
     """
 
     kind: ClassVar[str] = "numeric"
@@ -75,11 +77,13 @@ class NumericColumn(Column):
     mean: float
     scale: float
     missing: bool = False
+    two_valued: bool = False
 
     @classmethod
     def learn(cls, name: str, column: pd.Series) -> "NumericColumn | None":
         """Return the encoding, or None when the column is constant."""
-        return standardized(cls, name, as_numbers(name, column))
+        values = as_numbers(name, column)
+        return standardized(cls, name, values, two_valued=_are_two(values))
 
     def encode(self, name: str, column: pd.Series) -> np.ndarray:
         """Return an array of shape (n_rows, 1), or (n_rows, 2) with the indicator."""
@@ -98,6 +102,11 @@ class NumericColumn(Column):
         gaps = [name for name, column in columns.items() if column.missing]
         words = "scaled to mean 0 and standard deviation 1"
         return words + (f"; missing values: the median, and an indicator ({listed(gaps)})" if gaps else "")
+
+
+def _are_two(values: np.ndarray) -> bool:
+    # A gap would be a third value.
+    return bool(np.all((values == values.min()) | (values == values.max())))
 
 
 def standardized(cls: Any, name: str, values: np.ndarray, **more: Any) -> Any:
@@ -187,7 +196,7 @@ class LevelsColumn(Column):
 
     def encode(self, name: str, column: pd.Series) -> np.ndarray:
         """Return an array of shape (n_rows, n_outputs)."""
-        texts = as_texts(column)
+        texts = spelled_as(as_texts(column), [*self.levels, *self.rare])
         blocks = [(texts == level).to_numpy(dtype=bool) for level in self.levels]
         if self.rare:
             blocks.append(texts.isin(self.rare).to_numpy())

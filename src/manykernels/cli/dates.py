@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from manykernels.cli.columns import Column, listed, standardized
-from manykernels.cli.values import as_dates
+from manykernels.cli.moments import order_of
+from manykernels.cli.values import as_dates, as_texts
 
 # What goes around, and in how many steps.
 CYCLES = {"month": 12, "weekday": 7, "hour": 24}
@@ -29,6 +30,8 @@ class DateColumn(Column):
         Whether an output tells where the date was missing: where that happened in training.
     cycles : list of str
         Those that vary in the training column.
+    order : {"day", "month", ""}, default=""
+        Which comes first in dates such as 1/2/2024, if there are any.
     """
 
     kind: ClassVar[str] = "date"
@@ -39,18 +42,20 @@ class DateColumn(Column):
     scale: float
     missing: bool
     cycles: list[str]
+    order: str = ""
 
     @classmethod
     def learn(cls, name: str, column: pd.Series) -> "DateColumn | None":
         """Return the encoding, or None when the column is constant."""
-        seconds = as_dates(name, column)
+        order = "" if column.dtype.kind == "M" else order_of(as_texts(column).dropna().unique())
+        seconds = as_dates(name, column, order)
         present = seconds[~np.isnan(seconds)]
         cycles = [cycle for cycle in CYCLES if len(np.unique(_steps(cycle, present))) > 1]
-        return standardized(cls, name, seconds, cycles=cycles)
+        return standardized(cls, name, seconds, cycles=cycles, order=order)
 
     def encode(self, name: str, column: pd.Series) -> np.ndarray:
         """Return an array of shape (n_rows, n_outputs)."""
-        seconds = as_dates(name, column)
+        seconds = as_dates(name, column, self.order)
         gone = np.isnan(seconds)
         seconds = np.where(gone, self.fill, seconds)
         blocks = [(seconds - self.mean) / self.scale, *([gone] if self.missing else [])]

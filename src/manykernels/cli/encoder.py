@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from manykernels.cli.columns import Column, FlagColumn, LevelsColumn, listed
-from manykernels.cli.kinds import IGNORE, KINDS, kind_of
+from manykernels.cli.columns import Column, FlagColumn, LevelsColumn, NumericColumn, listed
+from manykernels.cli.kinds import IGNORE, KINDS, kind_of, refuse_mixtures
 
 # pandas calls the columns so that have no name, such as an index that was written with the table.
 _UNNAMED = "Unnamed: "
@@ -21,13 +21,15 @@ WORDS = (*_BY_WORD, IGNORE)
 class Block(NamedTuple):
     """The outputs of one column: its name and kind, where they stand, and which of them have kernels of their own.
 
-    The parts are outputs by the words for them; the first part of a number or a date is its value.
+    The parts are outputs by the words for them; the first part of a number or a date is its value. A number may be
+    two-valued: then it tells no more than true and false do.
     """
 
     name: str
     kind: str
     outputs: list[int]
     parts: dict[str, list[int]]
+    two_valued: bool = False
 
 
 class TableEncoder:
@@ -83,7 +85,9 @@ class TableEncoder:
         blocks, place = [], itertools.count()
         for name, column in self.columns.items():
             parts = {words + name: list(itertools.islice(place, size)) for words, size in column.parts().items()}
-            blocks.append(Block(name, column.word, [output for own in parts.values() for output in own], parts))
+            outputs = [output for own in parts.values() for output in own]
+            two_valued = isinstance(column, NumericColumn) and column.two_valued
+            blocks.append(Block(name, column.word, outputs, parts, two_valued))
         return blocks
 
     @property
@@ -109,13 +113,15 @@ class TableEncoder:
         ]
         return self._old_notes or gone + merged
 
-    def fit(self, table: pd.DataFrame) -> "TableEncoder":
+    def fit(self, table: pd.DataFrame, rows: np.ndarray | None = None) -> "TableEncoder":
         """Learn the encoding from a training table (without its target).
 
         Parameters
         ----------
         table : pandas.DataFrame
             At least one of its columns must vary.
+        rows : array of int, optional
+            The rows to learn from; the others only show in the message where a column is refused. By default all.
 
         Returns
         -------
@@ -124,7 +130,7 @@ class TableEncoder:
         columns: dict[str, Column] = {}
         left_out: dict[str, str] = {}
         for name, values in table.items():
-            learned = self._learn(str(name), values)
+            learned = self._learn(str(name), values, slice(None) if rows is None else rows)
             if isinstance(learned, str):
                 left_out[str(name)] = learned
             else:
@@ -151,8 +157,8 @@ class TableEncoder:
         missing = [name for name in self.columns if name not in table.columns]
         if missing:
             plural = "s" if len(missing) > 1 else ""
-            names = ", ".join(repr(name) for name in missing)
-            raise ValueError(f"TABLE lacks the column{plural} {names} that the model was trained on.")
+            names = listed([repr(name) for name in missing])
+            raise ValueError(f"TABLE lacks the column{plural} {names}, on which the model was trained.")
         return np.hstack([column.encode(name, table[name]) for name, column in self.columns.items()])
 
     def to_dict(self) -> dict[str, Any]:
@@ -189,15 +195,18 @@ class TableEncoder:
             raise ValueError("The encoding of the table is not in the form that to_dict gives.") from error
         return encoder
 
-    def _learn(self, name: str, values: pd.Series) -> Column | str:
+    def _learn(self, name: str, column: pd.Series, rows: np.ndarray | slice) -> Column | str:
         """Return the encoding of one column, or why it is left out."""
         word = self._kinds.get(name)
         if word == IGNORE:
             return "is to be ignored"
         if word is None and name.startswith(_UNNAMED):
             return "has no name of its own"
+        values = column.iloc[rows]
         if values.isna().all():
             return f"has no values in the {len(values)} training rows"
+        if word is None:
+            refuse_mixtures(name, column)
         kind = kind_of(name, values) if word is None else _BY_WORD[word]
         if isinstance(kind, str):
             return kind

@@ -1,6 +1,7 @@
 """``manykernels fit``: its arguments. The work is in `manykernels.cli.fitting`, so that help comes at once."""
 
 import argparse
+from typing import Any
 
 from manykernels.cli.arguments import count, folds, norm, positive, seed, share
 
@@ -46,6 +47,17 @@ NUMBERS = (
 )
 
 
+class Given(argparse.Action):
+    """Store a value, and that the user gave it."""
+
+    def __call__(
+        self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: str | None = None
+    ) -> None:
+        """Take the value of an argument."""
+        setattr(namespace, self.dest, values)
+        namespace.given = (*getattr(namespace, "given", ()), self.option_strings[0])
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of this command."""
     formats = ".csv, .tsv, .arff, .svm (each also .gz), .parquet"
@@ -72,15 +84,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--loss", metavar="L", help=f"how errors count: {losses} (default: the first)")
     for flag, kind, default, placeholder, words in NUMBERS:
         text = f"{words} (default {default:g})"
-        parser.add_argument(flag, type=kind, default=default, metavar=placeholder, help=text)
+        parser.add_argument(flag, type=kind, default=default, metavar=placeholder, help=text, action=Given)
     parser.add_argument(
         "--model", metavar="OUT", help="file to write (default: TABLE's name with .mkl, in this folder)"
     )
     parser.add_argument("--json", action="store_true", help="print the result as one JSON document, nothing else")
 
 
+def check(arguments: argparse.Namespace) -> None:
+    """Raise where arguments contradict each other."""
+    chosen = [flag for flag in getattr(arguments, "given", ()) if flag in ("--C", "--norm")]
+    if arguments.cv and chosen:
+        raise ValueError(f"--cv chooses C and the norm; leave out {' and '.join(chosen)}, or --cv.")
+    if arguments.regression and arguments.balance == "yes":
+        raise ValueError("--balance yes is for classes; leave it out, or --regression.")
+
+
 def run(arguments: argparse.Namespace) -> None:
     """Learn from the table."""
+    check(arguments)
     from manykernels.cli.fitting import fit_table  # noqa: PLC0415 - it takes seconds to import
 
     fit_table(arguments)

@@ -2,10 +2,9 @@
 
 import argparse
 import json
-import os
+import shlex
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,11 +19,12 @@ from manykernels.cli.document import certificate_of, columns_of, plain, versions
 from manykernels.cli.encoder import TableEncoder
 from manykernels.cli.fit import LOSSES
 from manykernels.cli.opened import EXTRA
+from manykernels.cli.outputs import check_output
 from manykernels.cli.progress import learning_bar, path_bar
 from manykernels.cli.scores import accuracy_row, balanced_accuracy, constant_name, constant_prediction, figures, r2_row
 from manykernels.cli.show import counted, report_console, say, show_columns, show_model, show_notes, side_console
 from manykernels.cli.tables import read_table, table_stem
-from manykernels.cli.target import hold_out, take_target
+from manykernels.cli.target import class_notes, hold_out, take_target
 from manykernels.cli.views import Views, read_views
 from manykernels.reports import scores_table
 
@@ -53,7 +53,12 @@ def fit_table(arguments: argparse.Namespace) -> None:
     """Do what the arguments of the command say."""
     start = time.perf_counter()
     console, side = report_console(quiet=arguments.json), side_console()
-    output, loss, views = _output(arguments), _loss(arguments), read_views(arguments.views)
+    output = check_output(
+        "--model",
+        arguments.model or f"{table_stem(arguments.table)}.mkl",
+        [arguments.table, *([arguments.views] if arguments.views else [])],
+    )
+    loss, views = _loss(arguments), read_views(arguments.views)
     data = _prepare(arguments, views)
     _show_data(console, data)
     show_notes(side, data.notes)
@@ -75,7 +80,7 @@ def fit_table(arguments: argparse.Namespace) -> None:
     verdict = _verdict(data, predicted, bool(arguments.cv))
     show_notes(side, verdict)
     say(console, f"The model{' that was scored' if len(predicted) else ''} is in {output}. To use it:")
-    say(console, f"  manykernels predict {output} TABLE")
+    say(console, f"  manykernels predict {shlex.quote(str(output))} TABLE")
     if arguments.json:
         result = {"table": arguments.table, "model": str(output), **_document(arguments, data, estimator, predicted)}
         result["notes"] = [*data.notes, *warned, *verdict]
@@ -84,10 +89,10 @@ def fit_table(arguments: argparse.Namespace) -> None:
 
 
 def _prepare(arguments: argparse.Namespace, wanted: Views) -> Data:
-    features, target = take_target(read_table(arguments.table), arguments.target, arguments.regression)
+    features, target = take_target(read_table(arguments.table), arguments.target, arguments.regression, arguments.table)
     kinds = wanted.kinds_of([str(name) for name in features.columns])
     train, test = hold_out(target, arguments.test_size, arguments.seed, arguments.regression)
-    encoder = TableEncoder(kinds).fit(features.iloc[train])
+    encoder = TableEncoder(kinds).fit(features, train)
     views = wanted.assign(list(encoder.columns))
     # Both parts are encoded before the fit, so that a bad cell in either is reported at once.
     X_train, X_test = encoder.transform(features.iloc[train]), encoder.transform(features.iloc[test])
@@ -95,7 +100,11 @@ def _prepare(arguments: argparse.Namespace, wanted: Views) -> Data:
     balance = None if arguments.regression else weigh_classes(target[train], arguments.balance)
     if arguments.cv:
         _check_folds(arguments.cv, len(train), balance)
-    notes = [*([shortened] if shortened else []), *(balance.notes() if balance else [])]
+    notes = [
+        *wanted.notes(views),
+        *([shortened] if shortened else []),
+        *([*balance.notes(), *class_notes(target)] if balance else []),
+    ]
     return Data(encoder, views, kernels, balance, X_train, X_test, target[train], target[test], notes)
 
 
@@ -109,17 +118,6 @@ def _check_folds(folds: int, rows: int, balance: Balance | None) -> None:
                 f"--cv {folds} needs {folds} rows of each class to learn from; class {rare!r} has "
                 f"{balance.counts[rare]} (use fewer folds)."
             )
-
-
-def _output(arguments: argparse.Namespace) -> Path:
-    """Check the file to write before the work, not after it."""
-    output = Path(arguments.model or f"{table_stem(arguments.table)}.mkl")
-    if output.is_dir() or not output.parent.is_dir():
-        problem = "it is a folder" if output.is_dir() else f"there is no folder '{output.parent}'"
-        raise ValueError(f"--model must be a file that can be written; got '{output}', but {problem}.")
-    if not os.access(output if output.exists() else output.parent, os.W_OK):
-        raise ValueError(f"--model must be a file that can be written; got '{output}', which is protected.")
-    return output
 
 
 def _loss(arguments: argparse.Namespace) -> str:
@@ -189,11 +187,18 @@ def _show_scores(console: Console, data: Data, predicted: np.ndarray) -> None:
         return
     score = r2_row if balance is None else accuracy_row
     constant = constant_prediction(data.y_train, len(truth))
+    if balance is None and not np.ptp(truth):
+        errors = [figures(guess, truth)["rmse"] for guess in (predicted, constant)]
+        words = (
+            f"the root mean squared error is {errors[0]:.4g} with the learned kernels, {errors[1]:.4g} with the mean"
+        )
+        say(console, f"{counted(len(truth), 'held-out row')} of one value cannot be scored by R2; {words}.")
+        return
     rows = [score("learned kernels", predicted, truth), score(constant_name(constant), constant, truth)]
     beside = None
     if balance is not None and balance.scoring:
         beside = "balanced accuracy", [balanced_accuracy(guess, truth) for guess in (predicted, constant)]
-    title, metric = f"On the {len(truth)} held-out rows", "R2" if balance is None else "accuracy"
+    title, metric = f"On the {counted(len(truth), 'held-out row')}", "R2" if balance is None else "accuracy"
     console.print(scores_table(rows, title=title, metric=metric, beside=beside))
 
 

@@ -8,12 +8,15 @@ from pandas.api import types
 
 from manykernels.cli.columns import MAX_LEVELS, Column, FlagColumn, LevelsColumn, NumericColumn
 from manykernels.cli.dates import DateColumn
+from manykernels.cli.moments import MONTH_FIRST, UNCLEAR, order_of, seconds_of
+from manykernels.cli.notations import looks_like_number
 from manykernels.cli.texts import TextColumn
-from manykernels.cli.values import DATE_WORDS, NUMBER_WORDS, as_texts, reads_as_number, seconds_of
+from manykernels.cli.values import DATE_WORDS, NUMBER_WORDS, UNCLEAR_DATES, as_texts, reads_as_number
 
 KINDS: tuple[type[Column], ...] = (NumericColumn, FlagColumn, LevelsColumn, DateColumn, TextColumn)
 IGNORE = "ignore"
 IDENTIFIER = "differs in nearly every row, as an identifier does,"
+NOTATION = "looks like numbers in a notation that is not read"
 
 # Free text has this many words on average, and this share of distinct values (or this many of them).
 _MIN_WORDS, _MIN_DISTINCT, _MANY_DISTINCT = 3.0, 0.5, 10 * MAX_LEVELS
@@ -64,33 +67,64 @@ def kind_of(name: str, column: pd.Series) -> type[Column] | str:
         return IDENTIFIER if _counts_rows(name, column) else NumericColumn
     if any(isinstance(value, (list, tuple, dict, set, np.ndarray)) for value in values):
         raise ValueError(f"Column {name!r} holds lists; each cell needs one number or one category.")
-    return _kind_of_words(name, as_texts(values))
+    return _kind_of_words(as_texts(values))
 
 
-def _kind_of_words(name: str, texts: pd.Series) -> type[Column] | str:
+def refuse_mixtures(name: str, column: pd.Series) -> None:
+    """Raise where nearly all values are numbers, or dates: the others are typing errors or signs for missing.
+
+    Parameters
+    ----------
+    name : str
+        Of the column.
+    column : pandas.Series
+        All of it, so that the message counts what is in the file.
+
+    Examples
+    --------
+    >>> refuse_mixtures("age", pd.Series([*map(str, range(30)), "unknown"]))
+    Traceback (most recent call last):
+    ...
+    ValueError: Column 'age' mixes numbers with other text: 1 of 31 values, such as 'unknown'; correct them, ...
+    """
+    if column.dtype.kind in "iufb" or types.infer_dtype(column, skipna=True) not in (
+        "string",
+        "mixed",
+        "mixed-integer",
+    ):
+        return
+    texts = as_texts(column).dropna()
     distinct = texts.unique()
-    if all(seconds_of(text) is not None for text in distinct):
-        return DateColumn
-    _refuse_mixtures(name, texts)
-    share = len(distinct) / len(texts)
-    words = np.mean([len(text.split()) for text in texts])
-    if words >= _MIN_WORDS and (share >= _MIN_DISTINCT or len(distinct) > _MANY_DISTINCT):
-        return TextColumn
-    if len(texts) > 1 and (share == 1 or (share > _ID_SHARE and len(distinct) > MAX_LEVELS)):
-        return IDENTIFIER
-    return LevelsColumn
-
-
-def _refuse_mixtures(name: str, texts: pd.Series) -> None:
-    """Raise where nearly all values are numbers, or dates: the others are typing errors or signs for missing."""
-    for what, reads in (("numbers", reads_as_number), ("dates", lambda text: seconds_of(text) is not None)):
-        fits = texts.map({text: reads(text) for text in texts.unique()}).astype(bool)
+    order = order_of(distinct)
+    for what, reads in (("numbers", reads_as_number), ("dates", lambda text: seconds_of(text, order) is not None)):
+        fits = texts.map({text: reads(text) for text in distinct}).astype(bool)
         if _MEANT <= fits.mean() < 1 and texts[fits].nunique() > _MANY_NUMBERS:
             first = texts[~fits].index[0]
             raise ValueError(
                 f"Column {name!r} mixes {what} with other text: {int((~fits).sum())} of {len(texts)} values, such as "
                 f"{texts[first]!r}; correct them, leave the cells empty, or call the column a category by --views."
             )
+
+
+def _kind_of_words(texts: pd.Series) -> type[Column] | str:
+    distinct = texts.unique()
+    order = order_of(distinct)
+    if all(seconds_of(text, order) is not None for text in distinct):
+        return DateColumn
+    if order == UNCLEAR and all(seconds_of(text, MONTH_FIRST) is not None for text in distinct):
+        return f"{UNCLEAR_DATES},"
+    share = len(distinct) / len(texts)
+    words = np.mean([len(text.split()) for text in texts])
+    if words >= _MIN_WORDS and (share >= _MIN_DISTINCT or len(distinct) > _MANY_DISTINCT):
+        return TextColumn
+    if len(texts) > 1 and (share == 1 or (share > _ID_SHARE and len(distinct) > MAX_LEVELS)):
+        return NOTATION if _is_notation(distinct) else IDENTIFIER
+    return LevelsColumn
+
+
+def _is_notation(distinct: np.ndarray) -> bool:
+    """Tell whether texts look like numbers, but are not all plain ones: those are codes."""
+    return all(map(looks_like_number, distinct)) and not all(map(reads_as_number, distinct))
 
 
 def _counts_rows(name: str, column: pd.Series) -> bool:

@@ -2,13 +2,13 @@
 
 import argparse
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from manykernels.cli.opened import encode_table, open_model
+from manykernels.cli.outputs import check_output
 from manykernels.cli.show import say, side_console
 
 DESCRIPTION = """\
@@ -34,9 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Load, encode, predict, write."""
+    if arguments.output:
+        check_output("--output", arguments.output, [arguments.model, arguments.table])
     model, encoder, _ = open_model(arguments.model)
-    if arguments.output and not Path(arguments.output).parent.is_dir():
-        raise ValueError(f"--output must lie in a folder that exists; got '{arguments.output}'.")
     predictions = _predictions(model, encode_table(arguments.table, encoder)[1])
     predictions.to_csv(arguments.output or sys.stdout, index=False)
     if arguments.output:

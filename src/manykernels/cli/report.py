@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from manykernels.cli.arguments import count, folds, seed
+from manykernels.cli.outputs import check_output
 
 DESCRIPTION = """\
 Write a report on a model that `manykernels fit` wrote: what it learned, how
@@ -41,14 +42,14 @@ def run(arguments: argparse.Namespace) -> None:
     from manykernels.cli.show import report_console, say  # noqa: PLC0415
     from manykernels.cli.target import take_target  # noqa: PLC0415
 
+    out = arguments.out or f"{Path(arguments.model).stem}.html"
+    out = check_output("--out", out, [arguments.model, arguments.table])
     model, encoder, settings = open_model(arguments.model)
-    out, target = _output(arguments), settings["target"]
+    target = settings["target"]
     table, X = encode_table(arguments.table, encoder)
-    if target not in table.columns:
-        raise ValueError(f"TABLE must hold the target {target!r}, which the model predicts.")
     report = model.report(
         X,
-        take_target(table, target, settings["regression"])[1],
+        take_target(table, target, settings["regression"], arguments.table, model)[1],
         out,
         kernels=make_kernels(encoder.blocks, settings["views"])[0],
         folds=arguments.folds,
@@ -63,14 +64,6 @@ def run(arguments: argparse.Namespace) -> None:
     console = report_console()
     say(console, f"On unseen rows, {metric} is {score.value:.4f} (95% interval {score.low:.4f} to {score.high:.4f}).")
     say(console, f"The report is in {out}.")
-
-
-def _output(arguments: argparse.Namespace) -> Path:
-    """Check the file to write before the work, not after it."""
-    out = Path(arguments.out or f"{Path(arguments.model).stem}.html")
-    if out.is_dir() or not out.parent.is_dir():
-        raise ValueError(f"--out must be a file in a folder that exists; got '{out}'.")
-    return out
 
 
 def _command(arguments: argparse.Namespace) -> str:

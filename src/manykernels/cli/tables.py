@@ -3,11 +3,9 @@
 import csv
 import gzip
 import os
-import warnings
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import TextIO
 
 import numpy as np
 import pandas as pd
@@ -15,11 +13,19 @@ import pyarrow
 from sklearn.datasets import load_svmlight_file
 
 from manykernels.cli.arff import parse_arff
+from manykernels.cli.columns import listed
+from manykernels.cli.separated import open_text, read_separated, word_at
 
 # A LIBSVM file is sparse, its table is not: beyond this many cells (2 GB) it would not fit a laptop.
 MAX_CELLS = 250_000_000
-# What is looked at to tell text from other files.
-_START = 1 << 16
+# Other libraries' errors in our words; what they say themselves is for programmers.
+_WORDS: dict[type[BaseException], str] = {
+    gzip.BadGzipFile: "it is no gzip file, or it is damaged",
+    EOFError: "the compressed file ends too early",
+    zlib.error: "the compressed file is damaged",
+    csv.Error: f"a cell has more than {csv.field_size_limit()} characters, so a quote may not be closed",
+    pyarrow.ArrowException: "it is no Parquet file, or it is damaged",
+}
 
 
 def read_table(path: str | os.PathLike[str]) -> pd.DataFrame:
@@ -89,26 +95,15 @@ def is_libsvm(path: str | os.PathLike[str]) -> bool:
     return READERS.get(_suffix(Path(path))) is read_libsvm
 
 
-def read_csv(path: Path) -> pd.DataFrame:
-    """Read comma-separated values; semicolons and tabs are recognized from the line of names."""
-    with _open_text(path) as lines:
-        header = lines.readline()
-    return _read_separated(path, next((mark for mark in ",;\t" if mark in header), ","))
-
-
-def read_tsv(path: Path) -> pd.DataFrame:
-    """Read tab-separated values."""
-    return _read_separated(path, "\t")
-
-
 def read_parquet(path: Path) -> pd.DataFrame:
-    """Read a Parquet file."""
-    return pd.read_parquet(path)
+    """Read a Parquet file; an index with a name is a column, too."""
+    table = pd.read_parquet(path)
+    return table.reset_index() if any(name is not None for name in table.index.names) else table
 
 
 def read_arff(path: Path) -> pd.DataFrame:
     """Read Weka's attribute-relation file format (dense)."""
-    with _open_text(path) as lines:
+    with open_text(path) as lines:
         return parse_arff(lines)
 
 
@@ -116,7 +111,10 @@ def read_libsvm(path: Path) -> pd.DataFrame:
     """Read LIBSVM's format: a target and number:value pairs in each line."""
     # The numbers are kept as they are: guessing whether they start at 0 or 1 could give the columns of
     # a training file and of a test file different names.
-    features, target = load_svmlight_file(os.fspath(path), zero_based=True)
+    try:
+        features, target = load_svmlight_file(os.fspath(path), zero_based=True)
+    except ValueError as error:
+        raise ValueError("its lines must be a target and number:value pairs") from error
     if features.shape[0] * features.shape[1] > MAX_CELLS:
         raise ValueError(f"it has {features.shape[0]} rows and {features.shape[1]} features, too many for a table")
     first = 0 if features.shape[1] and features[:, [0]].nnz else 1
@@ -127,14 +125,32 @@ def read_libsvm(path: Path) -> pd.DataFrame:
 
 
 READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
-    ".csv": read_csv,
-    ".tsv": read_tsv,
+    ".csv": read_separated,
+    ".tsv": read_separated,
     ".parquet": read_parquet,
     ".arff": read_arff,
     ".svm": read_libsvm,
     ".libsvm": read_libsvm,
     ".svmlight": read_libsvm,
 }
+
+
+def written(path: str | os.PathLike[str], row: int, column: int) -> str:
+    """Return what a table says in a cell that was taken for a missing value.
+
+    Parameters
+    ----------
+    path : path
+        Of a table that was read.
+    row, column : int
+        Where, each from 0.
+
+    Returns
+    -------
+    word : str
+        Such as NA or None; empty if nothing is written there, or if the format has missing values of its own.
+    """
+    return word_at(Path(path), row, column) if _reader(Path(path)) is read_separated else ""
 
 
 def table_stem(path: str | os.PathLike[str]) -> str:
@@ -159,9 +175,9 @@ def table_stem(path: str | os.PathLike[str]) -> str:
 
 
 def _reason(error: BaseException) -> str:
-    """Keep the first sentence of another library's message."""
-    text = str(error).strip().removeprefix("Error tokenizing data. C error: ") or "the file is damaged"
-    return text.splitlines()[0].split(". ")[0].rstrip(".")
+    """Say what is wrong: in our words where there are any, else the first sentence of the message."""
+    words = next((own for kind, own in _WORDS.items() if isinstance(error, kind)), str(error).strip())
+    return (words or "the file is damaged").splitlines()[0].split(". ")[0].rstrip(".")
 
 
 def _suffix(path: Path) -> str:
@@ -176,67 +192,12 @@ def _reader(path: Path) -> Callable[[Path], pd.DataFrame]:
     return READERS[suffix]
 
 
-def _open_text(path: Path) -> TextIO:
-    compressed = path.name.lower().endswith(".gz")
-    with gzip.open(path) if compressed else open(path, "rb") as file:
-        start = file.read(_START)
-    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise ValueError("it is in UTF-16, as some spreadsheets write text; save it as CSV in UTF-8")
-    if b"\0" in start:
-        raise ValueError("it is no text file")
-    # "utf-8-sig" drops the byte-order mark that spreadsheets write.
-    return gzip.open(path, "rt", encoding="utf-8-sig") if compressed else open(path, encoding="utf-8-sig")
-
-
-def _read_separated(path: Path, separator: str) -> pd.DataFrame:
-    names = _names(path, separator)
-    with _open_text(path) as lines, warnings.catch_warnings():
-        # Rows longer than the line of names: pandas would warn and drop their last values.
-        warnings.simplefilter("error", pd.errors.ParserWarning)
-        try:
-            table = pd.read_csv(lines, sep=separator, skipinitialspace=True, index_col=False, low_memory=False)
-        except pd.errors.ParserWarning as warning:
-            raise ValueError("its rows have more values than its first line has names") from warning
-    if len(table) and table.iloc[:, -1].isna().any():
-        _refuse_short_rows(path, separator, len(names))
-    table = _with_points(table) if separator == ";" else table
-    table.columns = pd.Index([name or own for name, own in zip(names, table.columns, strict=True)])
-    return table
-
-
-def _names(path: Path, separator: str) -> list[str]:
-    """Return the names of the columns as they are written; pandas would rename the second of two that are alike."""
-    with _open_text(path) as lines:
-        rows = (row for row in csv.reader(lines, delimiter=separator, skipinitialspace=True) if row)
-        return next(rows, [])
-
-
-def _refuse_short_rows(path: Path, separator: str, count: int) -> None:
-    """Raise where a row ends early: pandas would take the values that are not there for missing ones."""
-    with _open_text(path) as lines:
-        rows = csv.reader(lines, delimiter=separator, skipinitialspace=True)
-        for row in rows:
-            if len(row) < count and any(cell.strip() for cell in row):
-                raise ValueError(f"line {rows.line_num} has {len(row)} values, and the first line has {count} names")
-
-
-def _with_points(table: pd.DataFrame) -> pd.DataFrame:
-    """Turn columns of numbers such as 3,14 into numbers: where semicolons separate values, commas often mean that."""
-    for name in table.columns[[not pd.api.types.is_numeric_dtype(kind) for kind in table.dtypes]]:
-        texts = table[name].dropna().astype(str)
-        if len(texts) and texts.str.fullmatch(r"[+-]?\d+(,\d+)?").all():
-            table[name] = pd.to_numeric(
-                table[name].astype(object).where(table[name].isna(), texts.str.replace(",", "."))
-            )
-    return table
-
-
 def _checked(table: pd.DataFrame, path: Path) -> pd.DataFrame:
     table = table.reset_index(drop=True)
     table.columns = pd.Index([str(name).strip() for name in table.columns])
     repeated = sorted(set(table.columns[table.columns.duplicated()]))
     if repeated:
-        raise ValueError(f"TABLE must have distinct column names; '{path}' repeats {', '.join(repeated)}.")
+        raise ValueError(f"TABLE must have distinct column names; '{path}' repeats {listed(repeated)}.")
     if not np.prod(table.shape):
         rows, columns = table.shape
         raise ValueError(f"TABLE must have rows and columns; '{path}' has {rows} rows and {columns} columns.")

@@ -2,19 +2,26 @@
 
 import difflib
 import math
+import os
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.model_selection import train_test_split
 
-from manykernels.cli.values import as_numbers, as_texts
+from manykernels.cli.tables import written
+from manykernels.cli.values import as_numbers, as_texts, spelled_as
 
 # Beyond this many names, a message that lists them all would no longer be read.
 _SHOWN = 8
 _MANY_CLASSES = 20
+# Whole numbers that 64 bits hold: as such, and as floats, where the next ones are alike.
+_LARGEST, _LARGEST_FLOAT = 2**63 - 1, 2**53
 
 
-def take_target(table: pd.DataFrame, name: str, regression: bool) -> tuple[pd.DataFrame, np.ndarray]:
+def take_target(
+    table: pd.DataFrame, name: str, regression: bool, path: str | os.PathLike[str] | None = None, model: Any = None
+) -> tuple[pd.DataFrame, np.ndarray]:
     """Split a table into its features and its target.
 
     Parameters
@@ -25,6 +32,10 @@ def take_target(table: pd.DataFrame, name: str, regression: bool) -> tuple[pd.Da
         The column to predict.
     regression : bool
         Whether the target is a number, not a class.
+    path : path, optional
+        Of the table, to say which word in it was taken for a missing value.
+    model : estimator, optional
+        Fitted. Its target is sought, not that of an argument, and labels are spelled as its classes.
 
     Returns
     -------
@@ -39,16 +50,48 @@ def take_target(table: pd.DataFrame, name: str, regression: bool) -> tuple[pd.Da
     ['no', 'yes']
     """
     if name not in table.columns:
+        if model is not None:
+            raise ValueError(f"TABLE must hold the target {name!r}, which the model predicts.")
         raise ValueError(f"--target must name a column of TABLE; got {name!r}{_hint(name, list(table.columns))}.")
-    column = table[name]
+    column, words = table[name], f"{'--target' if model is None else 'The target'} {name!r}"
     missing = np.flatnonzero(column.isna())
     if len(missing):
+        word = written(path, int(missing[0]), list(table.columns).index(name)) if path else ""
+        said = f", where {word!r} is taken for a missing value" if word else ""
         raise ValueError(
-            f"--target {name!r} must have a value in every row; it lacks {len(missing)} of {len(column)} "
-            f"(first in row {missing[0] + 1})."
+            f"{words} must have a value in every row; it lacks {len(missing)} of {len(column)} "
+            f"(first in row {missing[0] + 1}{said})."
         )
-    target = _numbers(name, column) if regression else _labels(name, column)
+    if regression:
+        target = _numbers(words, column, asked=model is None)
+    else:
+        target = _labels(words, column, None if model is None else model.classes_)
     return table.drop(columns=name), target
+
+
+def class_notes(target: np.ndarray) -> list[str]:
+    """Say so if classes look like numbers to predict.
+
+    Parameters
+    ----------
+    target : array of shape (n_rows,)
+        Labels.
+
+    Returns
+    -------
+    notes : list of str
+        One sentence, or none.
+
+    Examples
+    --------
+    >>> class_notes(np.arange(30))
+    ['The target has 30 different whole numbers, each of which is a class: --regression would predict a number.']
+    """
+    count = len(np.unique(target))
+    if target.dtype.kind not in "iu" or count <= _MANY_CLASSES:
+        return []
+    words = "each of which is a class: --regression would predict a number"
+    return [f"The target has {count} different whole numbers, {words}."]
 
 
 def hold_out(target: np.ndarray, test_size: float, seed: int, regression: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -98,33 +141,48 @@ def _hint(name: str, columns: list[str]) -> str:
     return f" (the columns are {shown}{', ...' if len(columns) > _SHOWN else ''})"
 
 
-def _numbers(name: str, column: pd.Series) -> np.ndarray:
+def _numbers(words: str, column: pd.Series, asked: bool) -> np.ndarray:
     try:
-        values = as_numbers(name, column)
+        values = as_numbers(str(column.name), column)
     except ValueError as error:
         detail = str(error).split("; ")[-1].rstrip(".")
-        raise ValueError(f"--target {name!r} must hold finite numbers for --regression; {detail}.") from error
+        needed = "finite numbers for --regression" if asked else "finite numbers"
+        raise ValueError(f"{words} must hold {needed}; {detail}.") from error
     if np.ptp(values) == 0:
-        raise ValueError(f"--target {name!r} must vary; it is {values[0]:g} in every row.")
+        raise ValueError(f"{words} must vary; it is {values[0]:g} in every row.")
     return values
 
 
-def _labels(name: str, column: pd.Series) -> np.ndarray:
-    if pd.api.types.is_float_dtype(column.dtype) and np.isinf(column.to_numpy(dtype=np.float64)).any():
-        raise ValueError(f"--target {name!r} must hold classes; it is infinite in some rows.")
-    if pd.api.types.is_float_dtype(column.dtype) and (column % 1 != 0).any():
-        raise ValueError(
-            f"--target {name!r} must hold classes; it holds fractions such as "
-            f"{column[column % 1 != 0].iloc[0]:g}, so add --regression to predict a number."
-        )
-    if pd.api.types.is_numeric_dtype(column.dtype) and not pd.api.types.is_bool_dtype(column.dtype):
+def _labels(words: str, column: pd.Series, known: np.ndarray | None) -> np.ndarray:
+    if pd.api.types.is_float_dtype(column.dtype):
+        _check_whole(words, column.to_numpy(dtype=np.float64), asked=known is None)
+    whole = pd.api.types.is_numeric_dtype(column.dtype) and not pd.api.types.is_bool_dtype(column.dtype)
+    if whole and column.max() <= _LARGEST:
         labels = column.to_numpy(dtype=np.int64)
     else:
         labels = np.array(as_texts(column).tolist(), dtype=np.str_)
     classes = np.unique(labels)
     if len(classes) < 2:
-        raise ValueError(f"--target {name!r} must have at least two classes; it is {classes[0]} in every row.")
-    return labels
+        raise ValueError(f"{words} must have at least two classes; it is {classes[0]} in every row.")
+    return labels if known is None else _like(labels, known)
+
+
+def _check_whole(words: str, values: np.ndarray, asked: bool) -> None:
+    if np.isinf(values).any():
+        raise ValueError(f"{words} must hold classes; it is infinite in some rows.")
+    fractions = values[values % 1 != 0]
+    if len(fractions):
+        advice = ", so add --regression to predict a number" if asked else ""
+        raise ValueError(f"{words} must hold classes; it holds fractions such as {fractions[0]:g}{advice}.")
+    if np.abs(values).max() > _LARGEST_FLOAT:
+        raise ValueError(f"{words} must hold classes; {np.abs(values).max():g} is too large to be told from others.")
+
+
+def _like(labels: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Return labels in the spelling and type of the classes of a model, if each is one of them."""
+    classes = {str(label): label for label in known}
+    texts = spelled_as(pd.Series(labels.astype(str), dtype=object), list(classes))
+    return np.array([classes[text] for text in texts]) if texts.isin(classes).all() else labels
 
 
 def _check_classes(target: np.ndarray, n_test: int, test_size: float) -> None:

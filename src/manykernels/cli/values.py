@@ -1,22 +1,21 @@
 """The cells of a column as numbers, dates, truth values or text."""
 
-import re
-from datetime import UTC, datetime
+from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 from pandas.api import types
 
+from manykernels.cli.moments import UNCLEAR, seconds_of
+from manykernels.cli.notations import number_of
+
 DATE_WORDS = {"datetime64", "datetime", "date"}
 SPAN_WORDS = {"timedelta64", "timedelta"}
 NUMBER_WORDS = {"integer", "floating", "mixed-integer-float", "decimal"} | SPAN_WORDS
+# Between "Column ..." and the end of the sentence.
+UNCLEAR_DATES = "looks like dates whose order of day and month is unclear: write them as 2024-05-31"
 _FLAGS = {"true": 1.0, "1": 1.0, "1.0": 1.0, "false": 0.0, "0": 0.0, "0.0": 0.0}
-_TIME = r"(?:[T ](?P<time>\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?) ?(?P<zone>Z|[+-]\d{2}:?\d{2})?)?"
-# The year comes first, or the separators are dots: elsewhere day and month could be taken for each other.
-_DATES = (
-    re.compile(r"(?P<year>\d{4})([-/.])(?P<month>\d{1,2})\2(?P<day>\d{1,2})" + _TIME),
-    re.compile(r"(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})" + _TIME),
-)
 
 
 def as_numbers(name: str, column: pd.Series) -> np.ndarray:
@@ -57,7 +56,7 @@ def as_numbers(name: str, column: pd.Series) -> np.ndarray:
     return values
 
 
-def as_dates(name: str, column: pd.Series) -> np.ndarray:
+def as_dates(name: str, column: pd.Series, order: str = "") -> np.ndarray:
     """Return a column of dates as seconds since 1970 (UTC), missing values as NaN.
 
     Parameters
@@ -65,7 +64,9 @@ def as_dates(name: str, column: pd.Series) -> np.ndarray:
     name : str
         For the error message.
     column : pandas.Series
-        Dates, or text such as 2024-05-31, 2024/5/31, 31.5.2024 or 2024-05-31T18:00:00+02:00.
+        Dates, or text that `seconds_of` reads.
+    order : {"day", "month", "unclear", ""}, default=""
+        Which comes first in dates such as 1/2/2024.
 
     Returns
     -------
@@ -80,39 +81,13 @@ def as_dates(name: str, column: pd.Series) -> np.ndarray:
         days = pd.to_datetime(column, utc=True) - pd.Timestamp(0, tz="UTC")
         return days.dt.total_seconds().to_numpy(dtype=np.float64)
     texts = as_texts(column)
-    seconds = {text: seconds_of(text) for text in texts.dropna().unique()}
+    seconds = {text: seconds_of(text, order) for text in texts.dropna().unique()}
     wrong = next((text for text, value in seconds.items() if value is None), None)
     if wrong is not None:
+        if order == UNCLEAR:
+            raise ValueError(f"Column {name!r} {UNCLEAR_DATES}, as {wrong!r} is not.")
         raise ValueError(f"Column {name!r} must hold dates such as 2024-05-31; it holds {wrong!r}.")
     return texts.map(seconds).to_numpy(dtype=np.float64)
-
-
-def seconds_of(text: str) -> float | None:
-    """Return the seconds from 1970 to a date in words, or None if the text is no date.
-
-    Parameters
-    ----------
-    text : str
-        In one of the forms of `as_dates`.
-
-    Returns
-    -------
-    seconds : float or None
-
-    Examples
-    --------
-    >>> seconds_of("2.1.1970"), seconds_of("1970-02-30"), seconds_of("1970")
-    (86400.0, None, None)
-    """
-    match = next((found for found in (pattern.fullmatch(text.strip()) for pattern in _DATES) if found), None)
-    if match is None:
-        return None
-    day = f"{match['year']}-{match['month']:0>2}-{match['day']:0>2}"
-    try:
-        moment = datetime.fromisoformat(f"{day}T{match['time'] or '00:00'}{match['zone'] or ''}")
-    except ValueError:
-        return None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def as_flags(name: str, column: pd.Series) -> np.ndarray:
@@ -161,6 +136,38 @@ def as_texts(column: pd.Series) -> pd.Series:
     """
     texts = [None if missing else _text(value) for value, missing in zip(column, column.isna(), strict=True)]
     return pd.Series(texts, dtype=object, index=column.index)
+
+
+def spelled_as(texts: pd.Series, known: Sequence[str]) -> pd.Series:
+    """Return text in the spelling of what is known: the code 0100 may have become 100, and 3 may have become 3.0.
+
+    Parameters
+    ----------
+    texts : pandas.Series of object
+        What `as_texts` returns.
+    known : sequence of str
+        Levels or labels. One that is the only one of its number stands for all spellings of that number.
+
+    Returns
+    -------
+    texts : pandas.Series of object
+        What is known in no spelling stays as it is.
+
+    Examples
+    --------
+    >>> spelled_as(pd.Series(["100", "Rome", "7"]), ["0100", "Oslo"]).tolist()
+    ['0100', 'Rome', '7']
+    """
+    strange = set(texts.dropna().unique()).difference(known)
+    if not strange:
+        return texts
+    numbers = {own: number_of(own) for own in known}
+    counts = Counter(numbers.values())
+    spelling: dict[float | None, str] = {
+        number: own for own, number in numbers.items() if number is not None and counts[number] == 1
+    }
+    same = {text: spelling.get(number_of(text), text) for text in strange}
+    return pd.Series([same.get(text, text) for text in texts], dtype=object, index=texts.index)
 
 
 def reads_as_number(value: object) -> bool:

@@ -3,7 +3,7 @@
 import difflib
 import re
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -99,6 +99,27 @@ class Views:
             views[OTHER] = views.get(OTHER, []) + rest
         return views
 
+    def notes(self, views: Mapping[str, list[str]]) -> list[str]:
+        """Say which views have come to nothing.
+
+        Parameters
+        ----------
+        views : mapping from str to list of str
+            What `assign` returned.
+
+        Returns
+        -------
+        notes : list of str
+
+        Examples
+        --------
+        >>> wanted = Views(patterns={"all": ["*"], "blood": ["lab_*"]})
+        >>> wanted.notes(wanted.assign(["lab_hb", "age"]))
+        ["View 'blood' has no columns: they are in earlier views, or left out."]
+        """
+        empty = [view for view in self.patterns if view not in views]
+        return [f"View {view!r} has no columns: they are in earlier views, or left out." for view in empty]
+
     def _by_pattern(self, names: Sequence[str]) -> dict[str, list[str]]:
         views: dict[str, list[str]] = {}
         taken: set[str] = set()
@@ -152,6 +173,9 @@ def _checked(content: dict[str, Any], path: Path) -> Views:
     views, kinds = content.get("views", {}), content.get("columns", {})
     if not isinstance(views, dict) or not isinstance(kinds, dict):
         raise ValueError(f"--views '{path}' must have the parts [views] and [columns] as tables.")
+    empty = next((part for part in content if not content[part]), None)
+    if empty:
+        raise ValueError(f"--views '{path}' must say something in [{empty}], which is empty.")
     for view, patterns in views.items():
         if not isinstance(patterns, list) or not patterns or not all(isinstance(item, str) for item in patterns):
             raise ValueError(f"--views '{path}' must give view {view!r} a list of columns, such as [\"{view}_*\"].")

@@ -1,0 +1,44 @@
+"""The file that a command is to write: what stands against it is said before the work, not after it."""
+
+import os
+from pathlib import Path
+
+
+def check_output(flag: str, path: str | os.PathLike[str], inputs: list[str | os.PathLike[str]]) -> Path:
+    """Return the path of a file that can be written.
+
+    Parameters
+    ----------
+    flag : str
+        What the user calls it, for the error message.
+    path : path
+        Of the file to write.
+    inputs : list of paths
+        Files that the command reads, none of which may be overwritten.
+
+    Returns
+    -------
+    path : Path
+
+    Examples
+    --------
+    >>> check_output("--model", "people.mkl", ["people.csv"]).name
+    'people.mkl'
+    """
+    path = Path(path)
+    problem = _problem(path, [Path(own) for own in inputs])
+    if problem:
+        raise ValueError(f"{flag} must be a file that can be written; got '{path}', but {problem}.")
+    return path
+
+
+def _problem(path: Path, inputs: list[Path]) -> str:
+    if path.is_dir():
+        return "it is a folder"
+    if not path.parent.is_dir():
+        return f"there is no folder '{path.parent}'"
+    if not path.exists():
+        return "" if os.access(path.parent, os.W_OK) else f"the folder '{path.parent}' is protected"
+    if any(own.exists() and path.samefile(own) for own in inputs):
+        return "that is a file to read, which would be lost"
+    return "" if os.access(path, os.W_OK) else "it is protected"
