@@ -4,12 +4,14 @@ import ast
 import doctest
 import re
 import shlex
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV
 from manykernels.cli.main import main
+from manykernels.estimators.base import SOLVERS
 
 ROOT = Path(__file__).parents[1]
 MADE = {"_build", "gallery"}  # folders that a build of the site makes
@@ -36,6 +38,33 @@ def test_blocks_run(path, monkeypatch, tmp_path):
 def test_every_guide_page_has_an_example():
     guides = [path for path in PAGES if path.parent.name == "guide" and path.stem != "index"]
     assert [path.name for path in guides if path not in DOCUMENTS] == []
+
+
+def reference():
+    """Return what the pages in docs/api list: names of modules, and single names."""
+    pages = "".join(path.read_text(encoding="utf-8") for path in PAGES if path.parent.name == "api")
+    listed = []
+    for module, options in re.findall(r"automodule:: (\S+)\n((?:   :.*\n)*)", pages):
+        chosen = re.search(r":members: (.*)", options)
+        names = chosen[1].split(", ") if chosen else import_module(module).__all__
+        listed += [getattr(import_module(module), name) for name in names]
+    for module, name in re.findall(r"auto(?:class|function):: (\S+)\.(\w+)", pages):
+        listed.append(getattr(import_module(module), name))
+    return listed
+
+
+def test_the_reference_lists_what_pages_and_estimators_use():
+    pages = [path.read_text(encoding="utf-8") for path in DOCUMENTS]
+    blocks = [block for page in pages for language, block in BLOCK.findall(page) if language == "python"]
+    nodes = [node for block in blocks for node in ast.walk(ast.parse(block)) if isinstance(node, ast.ImportFrom)]
+    ours = [
+        (node.module, alias.name) for node in nodes if node.module.startswith("manykernels") for alias in node.names
+    ]
+    used = {name: getattr(import_module(module), name) for module, name in ours}
+    estimators = import_module("manykernels.estimators")
+    used |= {name: getattr(estimators, name) for name in estimators.__all__} | SOLVERS
+    listed = reference()
+    assert [name for name, found in used.items() if not any(found is other for other in listed)] == []
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
