@@ -15,19 +15,37 @@ from manykernels.estimators.base import SOLVERS
 
 ROOT = Path(__file__).parents[1]
 MADE = {"_build", "gallery"}  # folders that a build of the site makes
-BLOCK = re.compile(r"^```(python|console)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(r"^```(python|console|text)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
+NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e-?\d+)?")
 PAGES = [path for path in sorted((ROOT / "docs").rglob("*.md")) if not MADE & set(path.relative_to(ROOT).parts)]
 DOCUMENTS = [path for path in (ROOT / "README.md", *PAGES) if BLOCK.search(path.read_text(encoding="utf-8"))]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 MODULES = sorted((ROOT / "src").rglob("*.py"))
 
 
+def is_alike(line, other):
+    """Return whether two lines have the same words, and nearly the same numbers."""
+    (words, numbers), (other_words, other_numbers) = (
+        (NUMBER.sub("0", " ".join(text.split())), [float(number) for number in NUMBER.findall(text)])
+        for text in (line, other)
+    )
+    return words == other_words and numbers == pytest.approx(other_numbers, rel=0.05, abs=0.02)
+
+
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_blocks_run(path, monkeypatch, tmp_path):
-    """Blocks of a page run in order, in one folder and one namespace; of the shell, the lines that run our command."""
+def test_blocks_run(path, monkeypatch, tmp_path, capsys):
+    """Blocks of a page run in order, in one folder and one namespace; of the shell, the lines that run our command.
+
+    Lines in a block of text have been printed by the block before it, up to the last digits of numbers.
+    """
     monkeypatch.chdir(tmp_path)
     namespace: dict = {}
     for language, block in BLOCK.findall(path.read_text(encoding="utf-8")):
+        if language == "text":
+            printed = "".join(capsys.readouterr()).splitlines()
+            assert [line for line in block.splitlines() if not any(is_alike(line, other) for other in printed)] == []
+            continue
+        capsys.readouterr()
         if language == "python":
             exec(compile(block, str(path), "exec"), namespace)
         else:
