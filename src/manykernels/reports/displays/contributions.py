@@ -92,7 +92,8 @@ class ContributionsDisplay:
         max_parts : int, default 12
             Bars of single parts; the others are summed.
         ax : matplotlib Axes, optional
-            Default: a new figure.
+            Default: a new figure. A figure without a layout engine gets the constrained one, which makes room for
+            names.
 
         Returns
         -------

@@ -93,7 +93,8 @@ class PathDisplay:
         max_kernels : int, default 6
             Kernels whose weight is drawn, 8 at most: those with the largest shares of all weights on the path.
         ax : matplotlib Axes, optional
-            Divided into the panels. Default: a new figure.
+            Divided into the panels. Default: a new figure. A figure without a layout engine gets the constrained
+            one, which makes room for names.
 
         Returns
         -------

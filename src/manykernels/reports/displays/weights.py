@@ -88,7 +88,8 @@ class KernelWeightsDisplay:
         max_kernels : int, default 20
             Bars of single kernels.
         ax : matplotlib Axes, optional
-            Divided where there are two panels. Default: a new figure.
+            Divided where there are two panels. Default: a new figure. A figure without a layout engine gets the
+            constrained one, which makes room for names.
 
         Returns
         -------
