@@ -1,6 +1,6 @@
 """UFO-MKL from the paper, in plain loops, and the optimum of its problem by a general solver.
 
-Nothing here imports the library. Orabona and Luo (2011), Algorithm 1, with a weight C_i for the loss of each sample:
+Nothing here imports the library. Orabona and Jie (2011), Algorithm 1, with a weight C_i for the loss of each sample:
 
     minimize   lambda/2 ||a||_p^2 + alpha ||a||_1 + 1/n sum_i g_i loss_i,   lambda = 1 / sum C,   g_i = n C_i / sum C
 

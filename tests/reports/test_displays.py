@@ -14,7 +14,15 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from manykernels import AlignedKernel, MKLClassifier, MKLRegressor, UFOMKLClassifier, mkl_path, ufo_path
+from manykernels import (
+    AlignedKernel,
+    MKLClassifier,
+    MKLRegressor,
+    TwoStageMKLClassifier,
+    UFOMKLClassifier,
+    mkl_path,
+    ufo_path,
+)
 from manykernels.core.results import Step
 from manykernels.kernels import Gaussian, KernelBank, Linear
 from manykernels.norms import LpPenalty
@@ -25,7 +33,7 @@ from manykernels.reports import (
     LearnedKernelDisplay,
     PathDisplay,
 )
-from manykernels.reports.displays.common import shortened
+from manykernels.reports.displays.common import HATCHES, MOST_SERIES, shortened
 
 mpl.use("agg")
 X, y = load_wine(return_X_y=True, as_frame=True)
@@ -161,6 +169,14 @@ class TestConvergence:
         display = ConvergenceDisplay(traces=[steps]).plot()
         assert display.lines_[0].get_ydata().tolist() == [0.5, 1e-16]
 
+    def test_two_stages_have_a_gap_of_the_alignment(self, model):
+        fitted = TwoStageMKLClassifier(KERNELS).fit(Z, y)
+        display = ConvergenceDisplay.from_estimator(fitted)
+        assert display.lines_[0].get_ydata()[-1] == pytest.approx(fitted.alignment_bound_ - fitted.alignment_)
+        assert display.ax_.get_ylabel() == "gap of the alignment"
+        assert ConvergenceDisplay.from_estimator(model).ax_.get_ylabel() == "relative gap"
+        assert ConvergenceDisplay.from_estimator(model, ax=display.ax_).ax_.get_ylabel() == "gap"
+
     @pytest.mark.filterwarnings("ignore:MKLClassifier stopped")
     def test_a_fit_without_a_gap_is_refused(self):
         fitted = MKLClassifier(combination="product", norm=LpPenalty(1), max_iter=3).fit(Z, y)
@@ -216,7 +232,10 @@ class TestPath:
         display = PathDisplay.from_path(path, ax=right)
         assert display.figure_ is figure
         assert not right.axison
-        assert len(figure.axes) == 4
+        assert len(figure.axes) == 5  # the two, two panels and the names of kernels
+        display.plot(right)
+        assert len(figure.axes) == 5
+        figure.canvas.draw()
         assert display.ax_.get_position().x0 > left.get_position().x1
 
     def test_wrong_arguments(self):
@@ -227,6 +246,10 @@ class TestPath:
             PathDisplay.from_path([])
         with pytest.raises(ValueError, match="along must be 'alpha'"):
             PathDisplay.from_path(path, along="C")
+        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+            PathDisplay.from_path(path, Z, y[:5])
+        with pytest.raises(ValueError, match="max_kernels == -1"):
+            PathDisplay.from_path(path, max_kernels=-1)
 
 
 class TestLearnedKernel:
@@ -267,6 +290,15 @@ class TestLearnedKernel:
         with pytest.raises(ValueError, match="kernel must be of shape"):
             LearnedKernelDisplay(kernel=np.eye(3), y=[0, 1])
 
+    def test_wrong_arguments(self, model):
+        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+            LearnedKernelDisplay.from_estimator(model, Z, y[:100], max_samples=50)
+        for limit in (-1, 0):
+            with pytest.raises(ValueError, match="max_samples"):
+                LearnedKernelDisplay.from_estimator(model, Z, y, max_samples=limit)
+        with pytest.raises(TypeError, match="max_samples must be an instance of int"):
+            LearnedKernelDisplay.from_estimator(model, Z, y, max_samples=2.5)
+
 
 class TestContributions:
     def test_the_bars_lead_from_the_intercept_to_the_decision(self, model):
@@ -301,6 +333,13 @@ class TestContributions:
         assert 0 < low < regressor.predict(Z.iloc[[3]])[0] < high  # 0 is far off
         alone = UFOMKLClassifier(KERNELS, alpha=100.0).fit(Z, y)
         assert len(ContributionsDisplay.from_estimator(alone, Z).steps_) == 2
+
+    def test_figures_are_not_rounded_to_zero_and_hide_lines(self):
+        display = ContributionsDisplay(values=[3.0, -4e-4, 1e-7, 0.0], names=list("abcd"), intercept=-2e-5).plot()
+        figures = [text.get_text() for text in display.ax_.texts]
+        assert figures == ["-2e-05", "+3.00", "-0.0004", "+1e-07", "+0.00", "3.00"]
+        background = mpl.colors.to_rgba(plt.rcParams["axes.facecolor"])
+        assert {text.get_bbox_patch().get_facecolor() for text in display.ax_.texts} == {background}
 
     def test_ten_thousand_parts(self):
         rng = np.random.default_rng(0)
@@ -352,6 +391,60 @@ def test_given_axes_are_used(model, regressor):
         ContributionsDisplay.from_estimator(regressor, Z, ax=axes[1, 1]),
     ]
     assert [display.ax_ for display in displays] == axes.ravel().tolist()
+
+
+def _in_subplots():
+    return plt.subplots()[1]
+
+
+def _in_subfigure():
+    return plt.figure().subfigures().subplots()
+
+
+def _by_hand():
+    return plt.figure().add_axes([0.4, 0.1, 0.55, 0.8])
+
+
+def _beside_constrained():
+    figure, _ = plt.subplots(layout="constrained")
+    return figure.add_axes([0.4, 0.1, 0.55, 0.8])
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("axes", [_in_subplots, _in_subfigure, _by_hand, _beside_constrained])
+@pytest.mark.parametrize("what", ["weights", "path"])
+def test_panels_are_readable_in_given_axes(axes, what, model):
+    ax = axes()
+    if what == "weights":
+        display = KernelWeightsDisplay.from_estimator(model, max_kernels=4, ax=ax)
+    else:
+        path = mkl_path(KERNELS, Z, y, Cs=[0.1, 1.0], norms=[2.0])
+        display = PathDisplay.from_path(path, Z, y, max_kernels=4, ax=ax)
+    names = ax.figure.axes[-1].get_legend()
+    panels = list(display.axes_.values())
+    ax.figure.canvas.draw()
+    whole = ax.figure.canvas.figure.bbox
+    parts = [names.get_window_extent(), *(panel.get_tightbbox() for panel in panels)]
+    assert all(whole.x0 <= part.x0 and part.x1 <= whole.x1 for part in parts)
+    assert all(whole.y0 <= part.y0 and part.y1 <= whole.y1 for part in parts)
+    texts = [text for panel in panels for text in (panel.title, panel._left_title, panel.xaxis.label)]
+    assert not overlaps(ax.figure, [*texts, *names.get_texts()])
+    if axes in (_by_hand, _beside_constrained):
+        box = ax.get_position()
+        assert all(box.y0 - 1e-9 <= panel.get_position().y0 for panel in panels)
+
+
+def test_one_panel_takes_the_place_of_earlier_ones(model):
+    figure, ax = plt.subplots()
+    display = KernelWeightsDisplay.from_estimator(model, max_kernels=4, ax=ax)
+    assert len(figure.axes) == 4
+    display.plot(ax, max_kernels=20)
+    assert figure.axes == [ax] == [display.ax_]
+    assert ax.axison
+
+
+def test_patterns_tell_all_series_apart():
+    assert len(set(HATCHES)) == MOST_SERIES
 
 
 def test_names_are_cut_in_the_middle_and_are_no_formulas():

@@ -1,4 +1,4 @@
-"""Convergence of UFO-MKL (Orabona and Luo, 2011): the objective along the epochs, and the bound of Theorem 2.
+"""Convergence of UFO-MKL (Orabona and Jie, 2011): the objective along the epochs, and the bound of Theorem 2.
 
     MANYKERNELS_DATA=<folder> python -m benchmarks.papers.ufo.convergence [liver ionosphere sonar]
 

@@ -1,4 +1,4 @@
-"""Figures 2 and 3 of UFO-MKL (Orabona and Luo, 2011) on flowers17: 17 classes, six descriptors, 200 widths each.
+"""Figures 2 and 3 of UFO-MKL (Orabona and Jie, 2011) on flowers17: 17 classes, six descriptors, 200 widths each.
 
     MANYKERNELS_DATA=<folder> python -m benchmarks.papers.ufo.figure_3 [--epochs 10] [--only kernels|alphas|convergence]
 

@@ -1,4 +1,4 @@
-"""Table 1 of UFO-MKL (Orabona and Luo, 2011): accuracy, kernels and time by loss and alpha, beside the paper's.
+"""Table 1 of UFO-MKL (Orabona and Jie, 2011): accuracy, kernels and time by loss and alpha, beside the paper's.
 
     MANYKERNELS_DATA=<folder> python -m benchmarks.papers.ufo.table_1 [liver ionosphere sonar] [--splits 20]
 

@@ -16,7 +16,23 @@ from manykernels.outer.ufo import largest_alpha
 
 @dataclass(frozen=True)
 class AlphaPoint:
-    """A fitted model on the path."""
+    """A fitted model on the path of :func:`manykernels.ufo_path`.
+
+    Attributes
+    ----------
+    alpha : float
+    model : UFOMKLClassifier or UFOMKLRegressor
+        Fitted.
+
+    Examples
+    --------
+    >>> from manykernels import ufo_path
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> path = ufo_path("standard", X, y, n_alphas=2, random_state=0)
+    >>> path[0].n_kernels < path[-1].n_kernels
+    True
+    """
 
     alpha: float
     model: Any

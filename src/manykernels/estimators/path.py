@@ -19,7 +19,23 @@ DEFAULT_CS = (0.01, 0.1, 1.0, 10.0, 100.0)
 
 @dataclass(frozen=True)
 class PathPoint:
-    """A fitted model on the path; ``model.gap_`` is its certificate."""
+    """A fitted model on the path of :func:`manykernels.mkl_path`.
+
+    Attributes
+    ----------
+    C : float
+    norm : number or norm
+    model : MKLClassifier or MKLRegressor
+        Fitted; ``model.gap_`` is its certificate.
+
+    Examples
+    --------
+    >>> from manykernels import mkl_path
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> [point.title for point in mkl_path("standard", X, y, Cs=[0.1, 1.0])]
+    ['C=0.1, norm=1', 'C=1, norm=1']
+    """
 
     C: float
     norm: Any

@@ -1,4 +1,4 @@
-"""The p-norm with an l1 part: exact zeros, as many as the user asks for (UFO-MKL: Orabona and Luo, 2011).
+"""The p-norm with an l1 part: exact zeros, as many as the user asks for (UFO-MKL: Orabona and Jie, 2011).
 
     Omega(a) = 1/2 ||a||_p^2 + strength ||a||_1,      p = 2 ln m / (2 ln m - 1) for m kernels
 

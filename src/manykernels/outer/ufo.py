@@ -1,4 +1,4 @@
-"""UFO-MKL: one sample at a time, with exact zeros in the kernel weights (Orabona and Luo, 2011, Algorithm 1).
+"""UFO-MKL: one sample at a time, with exact zeros in the kernel weights (Orabona and Jie, 2011, Algorithm 1).
 
     minimize   lambda/2 ||a||_p^2 + alpha ||a||_1 + mean_i loss(y_i, f(x_i)),   a_k = ||f_k||,   lambda = 1 / (C n)
 

@@ -1,4 +1,4 @@
-"""OBSCURE: online-to-batch learning with p-norms, what UFO-MKL is measured with (Orabona, Luo and Caputo, 2010).
+"""OBSCURE: online-to-batch learning with p-norms, what UFO-MKL is measured with (Orabona, Jie and Caputo, 2010).
 
     minimize   lambda/2 ||a||_p^2 + mean_i loss(y_i, f(x_i)),   a_k = ||f_k||
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
+from collections.abc import Sequence, Sized
+from numbers import Integral
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_scalar
 from sklearn.utils.validation import check_is_fitted
 
 LONGEST_NAME = 48
 # Beside its color, each series has a pattern and a marker of its own: colors alone are not told apart by everyone.
-HATCHES = ("", "", "//", "..", "xx", "\\\\", "oo", "++")
+HATCHES = ("", "//", "..", "xx", "\\\\", "oo", "++", "--")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 MOST_SERIES = len(MARKERS)
+# Series are named in a part of its own below the panels, so that names cover nothing.
+NAMES = "names"
+# In inches, between panels where no layout engine finds it: room for labels, and for a title below them.
+_SPACE, _SPACE_WITHOUT_TITLE = 0.7, 0.5
 
 
 def pyplot() -> Any:
@@ -34,24 +40,80 @@ def divided(ax: Any, panels: dict[str, float], height: float, width: float = 7.5
 
     ``panels`` are their names and heights beside each other's.
     """
+    if ax is not None:
+        _remove_panels(ax)
+        make_room(ax)
     if len(panels) == 1:
         return dict.fromkeys(panels, new_axes(ax, width, height))
     if ax is None:
         figure = pyplot().figure(figsize=(width, height), layout="constrained")
-        grid = figure.add_gridspec(len(panels), 1, height_ratios=list(panels.values()))
+        places = list(figure.add_gridspec(len(panels), 1, height_ratios=list(panels.values())))
     else:
         ax.set_axis_off()
-        figure = ax.figure
-        grid = ax.get_subplotspec().subgridspec(len(panels), 1, height_ratios=list(panels.values()))
+        figure, places = ax.figure, _places_in(ax, list(panels.values()), _SPACE_WITHOUT_TITLE if sharex else _SPACE)
     axes: list[Any] = []
-    for row in range(len(panels)):
-        axes.append(figure.add_subplot(grid[row], sharex=axes[0] if axes and sharex else None))
+    for place in places:
+        add = figure.add_subplot if hasattr(place, "get_gridspec") else figure.add_axes
+        axes.append(add(place, sharex=axes[0] if axes and sharex else None, gid=_panel_of(ax)))
     return dict(zip(panels, axes, strict=True))
+
+
+def _places_in(ax: Any, heights: Sequence[float], space: float) -> list[Any]:
+    """Return the parts of a subplot, or of the rectangle of axes that stand where their maker put them."""
+    from matplotlib.gridspec import GridSpec  # noqa: PLC0415 - an extra
+
+    rows, engine, box = len(heights), ax.figure.get_layout_engine(), ax.get_position()
+    panel = max(size_of(ax)[1] - (rows - 1) * space, space) / rows
+    parts: dict[str, Any] = {"height_ratios": heights, "hspace": space / panel}
+    if (place := ax.get_subplotspec()) is not None:
+        finds_space = engine is not None and not engine.adjust_compatible
+        return list(place.subgridspec(rows, 1, **(parts | {"hspace": None} if finds_space else parts)))
+    grid = GridSpec(rows, 1, left=box.x0, right=box.x1, bottom=box.y0, top=box.y1, **parts)
+    return [grid[row].get_position(ax.figure) for row in range(rows)]
+
+
+def _panel_of(ax: Any) -> str | None:
+    """Return the mark by which panels in the place of these axes are found again."""
+    return None if ax is None else f"panel-of-{id(ax)}"
+
+
+def _remove_panels(ax: Any) -> None:
+    for panel in [other for other in ax.figure.axes if other.get_gid() == _panel_of(ax)]:
+        panel.remove()
+        ax.set_axis_on()
+
+
+def make_room(ax: Any) -> None:
+    """Let matplotlib make room for the names around a subplot, unless the figure is laid out otherwise."""
+    figure = ax.figure.canvas.figure  # that of a subfigure, too
+    if ax.get_subplotspec() is not None and figure.get_layout_engine() is None:
+        figure.set_layout_engine("constrained")
+
+
+def write_names(ax: Any, handles: Sequence[Any], names: Sequence[str], columns: int) -> None:
+    """Fill the part of the figure that is for the names of the series."""
+    ax.set_axis_off()
+    if names:
+        ax.legend(handles, names, loc="upper center", ncols=columns, fontsize="small", borderaxespad=0.0)
 
 
 def height_for(rows: int) -> float:
     """Return the height of a figure whose names stand one in a row."""
     return 1.3 + 0.27 * max(rows, 4)
+
+
+def name_size(ax: Any, rows: int) -> float:
+    """Return the size in points of names one in a row: that of the style, or less where given axes are small."""
+    from matplotlib.font_manager import FontProperties  # noqa: PLC0415 - an extra
+
+    usual = FontProperties(size=pyplot().rcParams["ytick.labelsize"]).get_size_in_points()
+    return min(usual, 0.8 * 72.0 * size_of(ax)[1] / max(rows, 1))
+
+
+def size_of(ax: Any) -> tuple[float, float]:
+    """Return the width and the height of axes in inches."""
+    width, height = ax.get_position().size * ax.figure.bbox.size / ax.figure.dpi
+    return float(width), float(height)
 
 
 def series_color(place: int) -> str:
@@ -129,3 +191,8 @@ def check_lengths(**parts: Sized) -> None:
     sizes = {name: len(part) for name, part in parts.items()}
     if len(set(sizes.values())) > 1:
         raise ValueError("These must be of one length: " + ", ".join(f"{k} ({n})" for k, n in sizes.items()) + ".")
+
+
+def check_limit(value: Any, name: str) -> None:
+    """Raise TypeError or ValueError unless a limit is a whole number of at least 1."""
+    check_scalar(value, name, Integral, min_val=1)

@@ -11,8 +11,11 @@ from sklearn.utils import _safe_indexing
 from manykernels.reports.displays.common import (
     HATCHES,
     check_lengths,
+    check_limit,
     height_for,
     last_step,
+    make_room,
+    name_size,
     neutral_color,
     new_axes,
     pyplot,
@@ -89,7 +92,8 @@ class ContributionsDisplay:
         max_parts : int, default 12
             Bars of single parts; the others are summed.
         ax : matplotlib Axes, optional
-            Default: a new figure.
+            Default: a new figure. A figure without a layout engine gets the constrained one, which makes room for
+            names.
 
         Returns
         -------
@@ -120,6 +124,7 @@ class ContributionsDisplay:
         self.steps_ = self._steps(max_parts)
         self.ax_ = ax = new_axes(ax, width=7.5, height=height_for(len(self.steps_)))
         self.figure_ = ax.figure
+        make_room(ax)
         last = len(self.steps_) - 1
         for row, (_, start, end) in enumerate(self.steps_):
             if 0 < row < last:
@@ -133,7 +138,8 @@ class ContributionsDisplay:
         ax.set_xlim(low, high)
         if low < 0.0 < high:
             ax.axvline(0.0, color=pyplot().rcParams["text.color"], linewidth=0.8, zorder=0.5)
-        ax.set_yticks(range(last + 1), [shortened(name) for name, _, _ in self.steps_])
+        names = [shortened(name) for name, _, _ in self.steps_]
+        ax.set_yticks(range(last + 1), names, fontsize=name_size(ax, last + 1))
         ax.set_ylim(last + 0.6, -0.6)
         ax.set_xlabel(self.label)
         ax.set_title(shortened(self.title, 60), loc="left", fontsize="medium")
@@ -141,7 +147,7 @@ class ContributionsDisplay:
 
     def _draw_part(self, row: int, start: float, end: float) -> None:
         falls = end < start
-        look = {"color": series_color(int(falls)), "hatch": HATCHES[2] if falls else ""}
+        look = {"color": series_color(int(falls)), "hatch": HATCHES[1] if falls else ""}
         self.ax_.barh(row, end - start, left=start, edgecolor=pyplot().rcParams["axes.facecolor"], **look)
 
     def _write(self, row: int, start: float, end: float, is_part: bool) -> None:
@@ -150,13 +156,14 @@ class ContributionsDisplay:
         digits = max(0, 2 - int(np.floor(np.log10(largest))))
         falls = end < start and is_part
         self.ax_.annotate(
-            f"{end - start:+.{digits}f}" if is_part else f"{end:.{digits}f}",
+            _figure(end - start, digits, sign="+") if is_part else _figure(end, digits),
             (end, row),
             xytext=(-6 if falls else 6, 0),
             textcoords="offset points",
             ha="right" if falls else "left",
             va="center",
             fontsize="small",
+            bbox={"facecolor": pyplot().rcParams["axes.facecolor"], "edgecolor": "none", "pad": 0.8},
         )
 
     def _limits(self) -> tuple[float, float]:
@@ -169,8 +176,7 @@ class ContributionsDisplay:
         return low - room, high + room
 
     def _steps(self, max_parts: int) -> list[tuple[str, float, float]]:
-        if max_parts < 1:
-            raise ValueError(f"max_parts must be at least 1, got {max_parts!r}.")
+        check_limit(max_parts, "max_parts")
         order = np.argsort(-np.abs(self.values), kind="stable")
         if order.size > max_parts + 1:  # a sum of one would be that part under another name
             order, others = order[:max_parts], order[max_parts:]
@@ -184,3 +190,9 @@ class ContributionsDisplay:
         ends = np.cumsum([self.intercept, *values]).tolist()
         steps = [("intercept", 0.0, self.intercept), *zip(names, ends[:-1], ends[1:], strict=True)]
         return [*steps, (self.label, 0.0, ends[-1])]
+
+
+def _figure(value: float, digits: int, sign: str = "") -> str:
+    """Return a number with so many digits, or the first one that is not 0."""
+    vanishes = value != 0 and round(value, digits) == 0
+    return f"{value:{sign}.1g}" if vanishes else f"{value:{sign}.{digits}f}"

@@ -14,7 +14,7 @@ _TOLERANCE = "tolerance"
 
 
 class ConvergenceDisplay:
-    """The relative gap against the time of the fit, and the tolerance that was asked for.
+    """The gap against the time of the fit, and the tolerance that was asked for.
 
     Parameters
     ----------
@@ -22,6 +22,8 @@ class ConvergenceDisplay:
         What was reached at each iteration; several where classes were learned one by one.
     name : str, optional
         For the legend.
+    label : str, default "relative gap"
+        What the gap is, for the axis.
 
     Attributes
     ----------
@@ -42,8 +44,10 @@ class ConvergenceDisplay:
     ('log', 3)
     """
 
-    def __init__(self, *, traces: Sequence[Sequence[Any]], name: str | None = None) -> None:
-        self.traces, self.name = [list(trace) for trace in traces], name
+    def __init__(
+        self, *, traces: Sequence[Sequence[Any]], name: str | None = None, label: str = "relative gap"
+    ) -> None:
+        self.traces, self.name, self.label = [list(trace) for trace in traces], name, label
         if not any(np.isfinite(step.gap) for trace in self.traces for step in trace):
             raise ValueError("The fit has no duality gap: there is no convergence to draw.")
 
@@ -64,7 +68,9 @@ class ConvergenceDisplay:
         ConvergenceDisplay
         """
         model, _ = last_step(estimator)
-        return cls(traces=_split(model.trace_), name=name or type(model).__name__).plot(ax)
+        # Two stages stop by how much better another kernel may be aligned, which is no share of anything.
+        label = "gap of the alignment" if hasattr(model, "alignment_bound_") else "relative gap"
+        return cls(traces=_split(model.trace_), name=name or type(model).__name__, label=label).plot(ax)
 
     def plot(self, ax: Any = None) -> ConvergenceDisplay:
         """Draw the gap; see :meth:`from_estimator`."""
@@ -82,7 +88,7 @@ class ConvergenceDisplay:
         self._add_tolerance()
         ax.set_yscale("log")
         ax.set_xlabel("seconds")
-        ax.set_ylabel("relative gap")
+        ax.set_ylabel(self.label if ax.get_ylabel() in ("", self.label) else "gap")
         if ax.get_legend_handles_labels()[0]:
             ax.legend()
         return self

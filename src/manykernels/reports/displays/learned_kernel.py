@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, check_consistent_length
 
-from manykernels.reports.displays.common import counted, last_step, new_axes, of_task, pyplot, shortened
+from manykernels.reports.displays.common import check_limit, counted, last_step, new_axes, of_task, pyplot, shortened
 
 _MOST_LABELS = 25
 _LEAST_SHARE = 0.02
@@ -80,6 +80,8 @@ class LearnedKernelDisplay:
         -------
         LearnedKernelDisplay
         """
+        check_limit(max_samples, "max_samples")
+        check_consistent_length(X, y)
         y = np.asarray(y)
         if y.size > max_samples:
             chosen = np.sort(np.random.default_rng(random_state).permutation(y.size)[:max_samples])

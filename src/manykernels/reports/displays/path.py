@@ -10,14 +10,21 @@ import numpy as np
 from manykernels.reports.displays.common import (
     MARKERS,
     MOST_SERIES,
+    NAMES,
+    check_limit,
     counted,
     divided,
     neutral_color,
     series_color,
     shortened,
+    size_of,
+    write_names,
 )
 
 _PANELS = {"kernels": "kernels with\na positive weight", "score": "score", "weights": "weight"}
+# In inches: axes with room for two columns of names, a line with its marker, a letter, a row of names, the labels
+# of a panel.
+_WIDE, _MARKER, _LETTER, _ROW, _LABELS = 4.0, 0.6, 0.075, 0.22, 0.5
 
 
 class Curve(NamedTuple):
@@ -86,7 +93,8 @@ class PathDisplay:
         max_kernels : int, default 6
             Kernels whose weight is drawn, 8 at most: those with the largest shares of all weights on the path.
         ax : matplotlib Axes, optional
-            Divided into the panels. Default: a new figure.
+            Divided into the panels. Default: a new figure. A figure without a layout engine gets the constrained
+            one, which makes room for names.
 
         Returns
         -------
@@ -96,6 +104,7 @@ class PathDisplay:
             raise ValueError("path is empty: there is nothing to draw.")
         if (X is None) != (y is None):
             raise ValueError("X and y must be given together.")
+        check_limit(max_kernels, "max_kernels")
         scores = None if X is None else [point.model.score(X, y) for point in path]
         parameter = _parameter(path, along)
         display = cls(
@@ -107,9 +116,15 @@ class PathDisplay:
 
     def plot(self, ax: Any = None, *, max_kernels: int = 6) -> PathDisplay:
         """Draw the panels; see :meth:`from_path`."""
+        check_limit(max_kernels, "max_kernels")
         has_scores = all(curve.scores is not None for curve in self.curves)
-        panels = ["kernels", *(["score"] if has_scores else []), *(["weights"] if len(self.curves) == 1 else [])]
-        self.axes_ = divided(ax, dict.fromkeys(panels, 1.0), height=1.8 + 1.7 * len(panels), sharex=True)
+        panels = {"kernels": 1.0, **({"score": 1.0} if has_scores else {})}
+        if len(self.curves) == 1:
+            chosen = _largest(self.curves[0].weights, min(max_kernels, MOST_SERIES))
+            columns, longest = _room_for_names(ax)
+            rows = len(chosen) // columns + 1
+            panels |= {"weights": 1.0, NAMES: rows * _share_of_a_row(ax, n_panels=len(panels) + 1)}
+        self.axes_ = divided(ax, panels, height=1.3 + 1.8 * sum(panels.values()), sharex=True)
         self.ax_ = self.axes_["kernels"]
         self.figure_ = self.ax_.figure
         for place, curve in enumerate(self.curves):
@@ -119,7 +134,10 @@ class PathDisplay:
             if has_scores:
                 self.axes_["score"].plot(x, curve.scores, **look)
         if "weights" in self.axes_:
-            self._plot_weights(self.axes_["weights"], self.curves[0], max_kernels)
+            self._plot_weights(self.axes_["weights"], self.curves[0], chosen)
+            lines = self.axes_["weights"].lines
+            names = [shortened(line.get_label(), longest) for line in lines]
+            write_names(self.axes_.pop(NAMES), lines, names, columns)
         else:
             self.ax_.legend()
         self._label()
@@ -128,19 +146,14 @@ class PathDisplay:
     def _x(self, values: list[Any]) -> np.ndarray:
         return np.arange(len(values)) if self.parameter == "norm" else np.array(values, dtype=float)
 
-    def _plot_weights(self, ax: Any, curve: Curve, max_kernels: int) -> None:
-        sums = curve.weights.sum(axis=1, keepdims=True)  # of one norm they are larger than of another
-        order = np.argsort(-(curve.weights / np.where(sums > 0, sums, 1.0)).max(axis=0), kind="stable")
-        chosen = [int(k) for k in order[: min(max_kernels, MOST_SERIES)] if curve.weights[:, k].any()]
+    def _plot_weights(self, ax: Any, curve: Curve, chosen: list[int]) -> None:
         x, others = self._x(curve.values), np.delete(curve.weights, chosen, axis=1)
         for place, k in enumerate(chosen):
-            name = shortened(self.kernel_names[k], 44)
-            ax.plot(x, curve.weights[:, k], marker=MARKERS[place], color=series_color(place), label=name)
+            look = {"marker": MARKERS[place], "color": series_color(place), "label": str(self.kernel_names[k])}
+            ax.plot(x, curve.weights[:, k], **look)
         if others.any():
             name = f"sum of {int(np.count_nonzero(others.any(axis=0))):,} others"
             ax.plot(x, others.sum(axis=1), linestyle="--", color=neutral_color(), label=name)
-        if chosen:  # below the panel, so that names need not be cut short
-            ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.3), ncols=2, fontsize="small")
 
     def _label(self) -> None:
         values = self._x(self.curves[0].values)
@@ -155,6 +168,27 @@ class PathDisplay:
             if is_last:
                 ax.set_xlabel(self.parameter)
         self.ax_.set_title(counted(len(self.kernel_names)), loc="left", fontsize="medium")
+
+
+def _largest(weights: np.ndarray, count: int) -> list[int]:
+    """Return so many kernels, with the largest shares of all weights somewhere on the path."""
+    sums = weights.sum(axis=1, keepdims=True)  # of one norm they are larger than of another
+    order = np.argsort(-(weights / np.where(sums > 0, sums, 1.0)).max(axis=0), kind="stable")
+    return [int(k) for k in order[:count] if weights[:, k].any()]
+
+
+def _room_for_names(ax: Any) -> tuple[int, int]:
+    """Return the number of columns and of letters in each, in a figure of our own or below given axes."""
+    if ax is None:
+        return 2, 44
+    inches, _ = size_of(ax)
+    columns = 2 if inches >= _WIDE else 1
+    return columns, max(12, int((inches / columns - _MARKER) / _LETTER))
+
+
+def _share_of_a_row(ax: Any, n_panels: int) -> float:
+    """Return the height of a row of names as a share of a panel's."""
+    return 0.15 if ax is None else _ROW / max(size_of(ax)[1] / n_panels - _LABELS, _ROW)
 
 
 def _parameter(path: Sequence[Any], along: str | None) -> str:

@@ -11,18 +11,23 @@ from manykernels.kernels.texts import sums_by_group
 from manykernels.reports.displays.common import (
     HATCHES,
     MOST_SERIES,
+    NAMES,
     check_lengths,
+    check_limit,
     counted,
     divided,
     height_for,
     last_step,
+    name_size,
     of_task,
     pyplot,
     series_color,
     shortened,
+    write_names,
 )
 
 _MOST_RESTS = 6
+_COLUMNS = 3
 
 
 class Bar(NamedTuple):
@@ -83,7 +88,8 @@ class KernelWeightsDisplay:
         max_kernels : int, default 20
             Bars of single kernels.
         ax : matplotlib Axes, optional
-            Divided where there are two panels. Default: a new figure.
+            Divided where there are two panels. Default: a new figure. A figure without a layout engine gets the
+            constrained one, which makes room for names.
 
         Returns
         -------
@@ -99,24 +105,26 @@ class KernelWeightsDisplay:
         self.bars_ = self._bars(max_kernels)
         single, sums = ([bar for bar in self.bars_ if bar.is_sum == wanted] for wanted in (False, True))
         panels = {"kernels": len(single) + 0.2, **({"sums": len(sums) + 0.2} if sums else {})}
+        groups = list(dict.fromkeys(bar.group for bar in self.bars_ if bar.group is not None))
+        # With a color for each of very many groups none would say anything; the names say it.
+        place = {group: i for i, group in enumerate(groups)} if 1 < len(groups) <= MOST_SERIES else {}
+        if place and sums and ax is not None:
+            panels[NAMES] = float(-(-len(place) // _COLUMNS))
         height = height_for(len(single)) + (height_for(len(sums)) if sums else 0.0)
         self.axes_ = divided(ax, panels, height, width=8.0)
         self.ax_ = self.axes_["kernels"]
         self.figure_ = self.ax_.figure
-        groups = list(dict.fromkeys(bar.group for bar in self.bars_ if bar.group is not None))
-        # With a color for each of very many groups none would say anything; the names say it.
-        place = {group: i for i, group in enumerate(groups)} if 1 < len(groups) <= MOST_SERIES else {}
         _draw(self.ax_, single, place)
         self.ax_.set_title(self._title(), loc="left", fontsize="medium")
         if sums:  # on a scale of their own: beside a sum of thousands a single weight is nothing
             _draw(self.axes_["sums"], sums, place)
             self.axes_["sums"].set_title("sums over the other kernels", loc="left", fontsize="medium")
-        self._add_legend(place)
+        if place:
+            self._add_legend(place, is_own=ax is None)
         return self
 
     def _bars(self, max_kernels: int) -> list[Bar]:
-        if max_kernels < 1:
-            raise ValueError(f"max_kernels must be at least 1, got {max_kernels!r}.")
+        check_limit(max_kernels, "max_kernels")
         order = np.argsort(-self.weights, kind="stable")[:max_kernels]
         if self.weights.size > max_kernels:  # where all have a bar, those of weight 0 have one, too
             order = order[self.weights[order] > 0]
@@ -139,9 +147,7 @@ class KernelWeightsDisplay:
     def _title(self) -> str:
         return f"{int(np.count_nonzero(self.weights)):,} of {counted(self.weights.size)} with a positive weight"
 
-    def _add_legend(self, place: dict[str, int]) -> None:
-        if not place:
-            return
+    def _add_legend(self, place: dict[str, int], is_own: bool) -> None:
         from matplotlib.patches import Patch  # noqa: PLC0415 - an extra
 
         background = pyplot().rcParams["axes.facecolor"]
@@ -149,7 +155,11 @@ class KernelWeightsDisplay:
             Patch(facecolor=series_color(i), hatch=HATCHES[i], edgecolor=background, label=shortened(group, 24))
             for group, i in place.items()
         ]
-        self.ax_.legend(handles=handles, title="group", loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        if NAMES in self.axes_:
+            write_names(self.axes_.pop(NAMES), handles, [shortened(group, 24) for group in place], _COLUMNS)
+        else:  # beside the bars there is room in a figure of our own alone; the shortest bars are the last ones
+            where = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)} if is_own else {"loc": "lower right"}
+            self.ax_.legend(handles=handles, title="group", **where)
 
 
 def _draw(ax: Any, bars: list[Bar], place: dict[str, int]) -> None:
@@ -159,7 +169,7 @@ def _draw(ax: Any, bars: list[Bar], place: dict[str, int]) -> None:
         own = MOST_SERIES if bar.group is None else place.get(bar.group, 0)
         hatch = HATCHES[own] if own < MOST_SERIES else ""
         ax.barh(row, bar.weight, color=series_color(own), hatch=hatch, edgecolor=background)
-    ax.set_yticks(range(len(bars)), [shortened(bar.name) for bar in bars])
+    ax.set_yticks(range(len(bars)), [shortened(bar.name) for bar in bars], fontsize=name_size(ax, len(bars)))
     ax.set_ylim(len(bars) - 0.4, -0.6)
     ax.margins(x=0.02)
     ax.set_xlim(left=0)
