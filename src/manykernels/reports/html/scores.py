@@ -11,7 +11,7 @@ from sklearn.metrics import roc_curve
 from manykernels.reports.assessment import Assessment, Outcome
 from manykernels.reports.baselines import CONSTANT
 from manykernels.reports.html import words
-from manykernels.reports.html.charts import N_COLORS, interval, roc, scatter
+from manykernels.reports.html.charts import MAX_POINTS, N_COLORS, interval, roc, scatter
 from manykernels.reports.html.tables import Cell, confusion, table
 from manykernels.reports.intervals import Interval, area_under_roc
 
@@ -165,11 +165,13 @@ def _number_errors(assessment: Assessment) -> str:
         f"Half of the predictions are off by less than {words.figure(typical)}; the root mean squared error is "
         f"{words.figure(rms)}, the mean error {words.figure(mean, 2)}."
     )
+    some = f"{MAX_POINTS:,} of " if truth.size > MAX_POINTS else ""
+    drawn = some + words.count(truth.size, "point")
     against = scatter(
         truth,
         predicted,
         "Predicted against actual",
-        f"{truth.size} points; {words.score_sentence(assessment)} The line is where both are equal.",
+        f"{drawn}; {words.score_sentence(assessment)} The line is where both are equal.",
         ("actual", "predicted, on unseen rows"),
         "diagonal",
     )
