@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from manykernels import AlignedKernel, MKLClassifier, MKLRegressor, TwoStageMKLRegressor, UFOMKLClassifier, load
-from manykernels.kernels import Gaussian, GaussianFamily, KernelBank, Linear, standard_bank
+from manykernels.kernels import Gaussian, GaussianFamily, GaussianLadder, KernelBank, Linear, standard_bank
 from manykernels.reports import make_report
 from manykernels.reports.html.words import percent
 from manykernels.reports.learned import describe
@@ -309,3 +309,36 @@ def test_balanced_classes_are_scored_alike():
     assert found.outcomes[-1].score.value == 0.5  # a constant prediction is no good here, however rare the class is
     assert "on average over the classes" in report.html
     assert f"balanced accuracy {100 * balanced_accuracy_score(y, model.predict(X)):.1f}%" in report.html
+
+
+class TestNarrowKernels:
+    @pytest.fixture
+    def model(self, iris):
+        kernels = [Gaussian(1e-4), Gaussian(1.0, columns=["petal length (cm)"]), Gaussian(1.0)]
+        return MKLClassifier(kernels, norm=np.inf).fit(*iris)
+
+    def test_count_for_no_view_and_no_feature(self, model, iris):
+        found = describe(model, iris[0])
+        np.testing.assert_array_equal(found.narrow, [True, False, False])
+        assert found.too_narrow.share == pytest.approx(1 / 3)
+        assert {part.name: part.share for part in found.by_view} == pytest.approx(
+            {"petal length (cm)": 1 / 3, "all features": 1 / 3}
+        )
+        shares = {part.name: part.share for part in found.by_feature}
+        assert shares["petal length (cm)"] == pytest.approx(1 / 3 + 1 / 12)
+        assert shares["sepal width (cm)"] == pytest.approx(1 / 12)
+
+    def test_are_flagged(self, model, iris):
+        report = model.report(*iris, folds=2)
+        text = Outline(report.html).text
+        assert "1 kernel with 33.3% of the weight is so narrow that every row is alike only to itself" in text
+        assert "too narrow to generalize" in text
+        assert '"narrow":["yes","",""]' in report.html
+        assert report.learned.too_narrow.refits == pytest.approx([1 / 3, 1 / 3])
+
+    def test_of_a_ladder(self, iris):
+        X, y = iris[0].to_numpy(), iris[1]
+        model = MKLClassifier([GaussianLadder(low=1e-3, high=10.0, count=50)], norm=2).fit(X, y)
+        found = describe(model, X)
+        assert 5 < found.narrow.sum() < 45
+        assert sum(part.share for part in found.by_feature) == pytest.approx(1 - found.too_narrow.share)

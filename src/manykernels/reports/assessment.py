@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -20,26 +20,9 @@ from sklearn.utils import _safe_indexing
 
 from manykernels.core.notices import shown
 from manykernels.core.progress import reached, silent
-from manykernels.reports.baselines import Contestant, contestants, is_balanced, last_step
+from manykernels.reports.baselines import Contestant, as_seen, contestants, is_balanced, last_step
+from manykernels.reports.division import Division, divide
 from manykernels.reports.intervals import Interval, area_under_roc, explained, mean_interval, paired_difference, wilson
-
-
-@dataclass(frozen=True)
-class Refit:
-    """What a refit on all folds but one learned, as shares of the whole weight.
-
-    Attributes
-    ----------
-    names : sequence of str, one for each kernel
-    shares : ndarray of shape (n_kernels,)
-    views : dict from the name of a view to its share
-    importances : ndarray of shape (n_features,)
-    """
-
-    names: Sequence[str]
-    shares: np.ndarray
-    views: dict[str, float]
-    importances: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -87,7 +70,8 @@ class Assessment:
         The model itself comes first.
     skipped : tuple of (name, reason)
         Comparisons that make no sense for this model.
-    refits : tuple of Refit, one for each fold
+    refits : tuple of Division, one for each fold
+        What the refits learned.
     notes : tuple of str
         Warnings of the fits, each once.
     """
@@ -98,7 +82,7 @@ class Assessment:
     n_folds: int
     outcomes: tuple[Outcome, ...]
     skipped: tuple[tuple[str, str], ...]
-    refits: tuple[Refit, ...]
+    refits: tuple[Division, ...]
     notes: tuple[str, ...]
 
     @property
@@ -152,26 +136,11 @@ def assess(model: Any, X: Any, y: np.ndarray, folds: int = 5, seed: int = 0) -> 
                 reached(fold * len(racing) + place, len(splits) * len(racing), f"fold {fold + 1}, {one.name}")
                 fitted = raw[one.name].add(one.fit, *parts)
                 if place == 0:
-                    refits.append(_refit(last_step(fitted)))
+                    refits.append(divide(last_step(fitted), as_seen(fitted, parts[0]), seed))
     reached(len(splits) * len(racing), len(splits) * len(racing), "done")
     metric = "R2" if classes is None else "balanced accuracy" if is_balanced(model) else "accuracy"
     outcomes = _outcomes(racing, raw, y, classes, metric, seed)
     return Assessment(y, classes, metric, len(splits), outcomes, tuple(skipped), tuple(refits), tuple(notes))
-
-
-def shares_of(weights: np.ndarray) -> np.ndarray:
-    """Return the part that each weight has in the whole; of several weight vectors the mean.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manykernels.reports.assessment import shares_of
-    >>> shares_of(np.array([[1.0, 3.0], [2.0, 2.0]]))
-    array([0.375, 0.625])
-    """
-    rows = np.atleast_2d(weights)
-    totals = rows.sum(axis=1, keepdims=True)
-    return np.divide(rows, totals, out=np.zeros_like(rows), where=totals > 0).mean(axis=0)
 
 
 def decision_values(fitted: Any, X: Any) -> np.ndarray | None:
@@ -246,16 +215,6 @@ def _noted(notes: list[str]) -> Iterator[None]:
         yield
     own = [warning for warning in caught if issubclass(warning.category, UserWarning)]
     notes.extend(dict.fromkeys(" ".join(str(warning.message).split()) for warning in own))
-
-
-def _refit(fitted: Any) -> Refit:
-    views = shares_of(fitted.group_weights_)
-    return Refit(
-        fitted.kernel_names_,
-        shares_of(fitted.weights_),
-        dict(zip(fitted.group_names_, views.tolist(), strict=True)),
-        np.asarray(fitted.feature_importances_),
-    )
 
 
 def _outcomes(

@@ -137,6 +137,11 @@ def has_features(estimator: Any) -> bool:
     return not any(isinstance(kernel, Precomputed) for kernel in listed)
 
 
+def as_seen(fitted: Any, X: Any) -> Any:
+    """Return rows as the last step of a fitted pipeline sees them."""
+    return fitted[:-1].transform(X) if isinstance(fitted, Pipeline) and len(fitted.steps) > 1 else X
+
+
 def _sums_a_list(estimator: Any) -> bool:
     combination = getattr(estimator, "combination", "sum")
     is_sum = isinstance(combination, str) and combination == "sum"

@@ -24,7 +24,7 @@ from manykernels.core.notices import shown
 from manykernels.core.rows import is_on_disk
 from manykernels.reports.assessment import Assessment, accuracy, assess
 from manykernels.reports.bars import follow_bar
-from manykernels.reports.baselines import last_step, some_rows
+from manykernels.reports.baselines import as_seen, last_step, some_rows
 from manykernels.reports.html import words
 from manykernels.reports.html.page import Facts, render
 from manykernels.reports.intervals import Interval, explained
@@ -150,8 +150,7 @@ def make_report(
     with follow_bar(Console(stderr=True), "Cross-validating") if progress else nullcontext():
         assessment = assess(template, X, y, folds, random_state)
     last = last_step(model)
-    seen = model[:-1].transform(X) if isinstance(model, Pipeline) and len(model.steps) > 1 else X
-    learned = describe(last, seen, assessment.refits, feature_names, random_state)
+    learned = describe(last, as_seen(model, X), assessment.refits, feature_names, random_state)
     test_score = None if X_test is None else _test_score(model, X_test, y_test, assessment.metric, random_state)
     chosen = kernels is None and getattr(last, "kernels_are_chosen_", False)
     now = datetime.datetime.now().astimezone()
