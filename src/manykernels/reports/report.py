@@ -24,11 +24,11 @@ from manykernels.core.notices import shown
 from manykernels.core.rows import is_on_disk
 from manykernels.reports.assessment import Assessment, accuracy, assess
 from manykernels.reports.bars import follow_bar
-from manykernels.reports.baselines import as_seen, last_step, some_rows
 from manykernels.reports.html import words
 from manykernels.reports.html.page import Facts, render
 from manykernels.reports.intervals import Interval, explained
 from manykernels.reports.learned import Learned, describe
+from manykernels.reports.steps import as_seen, last_step, some_rows
 
 _PACKAGES = ("manykernels", "numpy", "scipy", "scikit-learn")
 

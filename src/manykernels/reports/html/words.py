@@ -11,6 +11,7 @@ from manykernels.reports.assessment import Assessment, Outcome
 from manykernels.reports.baselines import CONSTANT
 from manykernels.reports.intervals import Interval
 from manykernels.reports.learned import Certificate, Learned, Part
+from manykernels.reports.steps import UNEVEN, evenness
 
 NOTHING = "\u2013"  # where there is no figure
 # Weights are about the same if the largest is less than so many times the smallest.
@@ -197,7 +198,11 @@ def score_sentence(assessment: Assessment) -> str:
     if classes:
         cases = "of the cases of a class, on average over the classes"
         cases = cases if assessment.metric == "balanced accuracy" else "of the cases"
-        return f"On rows it has not seen, it is right in {score_words(score.value, True)} {cases} {around}."
+        text = f"On rows it has not seen, it is right in {score_words(score.value, True)} {cases} {around}."
+        if assessment.metric == "balanced accuracy" or evenness(assessment.truth) >= UNEVEN:
+            return text
+        other = score_words(assessment.model.beside["balanced accuracy"], True)
+        return f"{text} The classes are uneven: on average over them, it is right in {other}."
     return (
         f"On rows it has not seen, it explains {percent(max(score.value, 0.0))} of the variance "
         f"(R² {score_words(score.value, False)}, 95% interval {interval_words(score, False)})."
