@@ -98,7 +98,7 @@ class TestNumbers:
         right = int(np.sum(found.model.predicted == iris[1]))
         assert f"it is right in {right / 150:.1%} of the cases" in text
         assert f"{150 - right} rows of 150 are put into a wrong class." in text
-        assert "On the 30 rows of test data that were given" in text
+        assert "On 30 rows of test data, which it has not seen, the fitted model itself has accuracy" in text
         for outcome in found.outcomes:
             assert outcome.name in text
             assert f"{outcome.score.value:.1%}" in text
@@ -269,6 +269,25 @@ class TestBadInput:
             fitted.report(X, y, max_samples=5)
         with pytest.raises(ValueError, match="X_test and y_test must be given together"):
             fitted.report(X, y, folds=2, X_test=X)
+        with pytest.raises(ValueError, match="y must vary, but it is 'setosa' in every row"):
+            fitted.report(X, np.full(150, "setosa"))
+        with pytest.raises(ValueError, match="X must have rows and columns"):
+            fitted.report(X.to_numpy()[:, 0].tolist(), y)
+
+    def test_comes_before_the_fits(self, fitted, iris, tmp_path, monkeypatch):
+        monkeypatch.setattr("manykernels.reports.report.assess", None)
+        X, y = iris
+        with pytest.raises(ValueError, match="feature_names must hold 4 names, one for each feature; got 2"):
+            fitted.report(X, y, feature_names=["a", "b"])
+        with pytest.raises(ValueError, match="path must be a file in a folder that exists"):
+            fitted.report(X, y, tmp_path / "none" / "report.html")
+        with pytest.raises(ValueError, match="X has 3 features"):
+            fitted.report(X, y, X_test=X.iloc[:, :3], y_test=y)
+        numbers = MKLRegressor([Linear()]).fit(X.to_numpy(), X.to_numpy()[:, 0])
+        with pytest.raises(ValueError, match="y must vary, but it is 1 in every row"):
+            numbers.report(X.to_numpy(), np.ones(150))
+        with pytest.raises(ValueError, match="y must hold finite numbers"):
+            numbers.report(X.to_numpy(), np.full(150, np.nan))
 
 
 def test_tables_on_disk(tmp_path):
@@ -342,3 +361,31 @@ class TestNarrowKernels:
         found = describe(model, X)
         assert 5 < found.narrow.sum() < 45
         assert sum(part.share for part in found.by_feature) == pytest.approx(1 - found.too_narrow.share)
+
+
+def test_lists_of_rows(iris):
+    X = iris[0].to_numpy()
+    model = MKLClassifier([Gaussian(1.0), Linear()]).fit(X, iris[1])
+    assert model.report(X.tolist(), iris[1].tolist(), folds=2).assessment.model.score.value > 0.9
+
+
+def test_facts_are_of_all_rows_that_were_given():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(120, 2)), np.arange(120) % 2
+    X[:6, 1] = np.nan
+    model = MKLClassifier([Linear([0]), Linear([1])], missing="ignore").fit(X, y)
+    text = Outline(model.report(X, y, folds=2, max_samples=40).html).text
+    assert "missing values 6" in text
+    assert "0 (60), 1 (60)" in text
+
+
+def test_features_of_one_name_are_taken_together(iris, fitted):
+    found = describe(fitted, iris[0], feature_names=["sepal", "sepal", "petal", "petal"])
+    parts = {part.name: part.share for part in found.by_feature}
+    assert parts == pytest.approx({"petal": fitted.feature_importances_[2:].sum(), "sepal": 1 - parts["petal"]})
+
+
+def test_a_chart_says_how_many_points_it_has():
+    x = np.random.default_rng(0).normal(size=(1800, 1))
+    page = MKLRegressor([Linear()]).fit(x, x[:, 0]).report(x, x[:, 0], folds=2).html
+    assert "1,500 of 1,800 points;" in page

@@ -37,7 +37,7 @@ def scores_section(assessment: Assessment, test_score: Interval | None = None, n
     parts = [f"<p>{escape(words.score_sentence(assessment))} {escape(words.comparison_sentence(assessment))}</p>"]
     if test_score is not None:
         text = (
-            f"On the {n_test:,} rows of test data that were given, the fitted model itself has "
+            f"On {words.count(n_test, 'row')} of test data, which it has not seen, the fitted model itself has "
             f"{words.metric_words(assessment)} {words.score_words(test_score.value, classes)} "
             f"(95% interval {words.interval_words(test_score, classes)})."
         )
