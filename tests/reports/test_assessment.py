@@ -157,7 +157,7 @@ def test_few_rows_of_a_class():
     X = np.arange(23.0)[:, None]
     found = assess(MKLClassifier([Linear()]), X, y, folds=5)
     assert found.n_folds == 5
-    assert "Class 'b' has fewer rows than there are folds: some folds are without." in found.notes
+    assert "Class 'b' has fewer rows than there are folds, so that some folds have none of them." in found.notes
     assert not any("least populated" in note for note in found.notes)
     with pytest.raises(ValueError, match="Class 'b' has one row"):
         assess(MKLClassifier([Linear()]), X[:21], y[:21])

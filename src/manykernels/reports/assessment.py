@@ -205,7 +205,7 @@ def _splits(y: np.ndarray, classes: bool, folds: int, seed: int) -> tuple[list, 
     notes, few = [], int(np.sum(counts < folds))
     if few:
         which = f"Class {shown(labels[rare])} has" if few == 1 else f"{few} classes have"
-        notes.append(f"{which} fewer rows than there are folds: some folds are without.")
+        notes.append(f"{which} fewer rows than there are folds, so that some folds have none of them.")
     return folds_of(y, True, min(folds, int(counts.max())), seed), notes
 
 

@@ -228,7 +228,7 @@ def _data_facts(X: Any, y: np.ndarray, classes: bool, known: Sequence[tuple[str,
     """Return what is known of all rows that were given, also where some of them were drawn."""
     facts = [("rows", f"{y.size:,}"), *(known if known is not None else _columns(X))]
     if not classes:
-        return [*facts, ("target", f"{words.figure(float(y.min()))} to {words.figure(float(y.max()))}")]
+        return [*facts, ("target", words.span(float(y.min()), float(y.max())))]
     counts = zip(*np.unique(y, return_counts=True), strict=True)
     return [*facts, ("classes", ", ".join(f"{name} ({count:,})" for name, count in counts))]
 

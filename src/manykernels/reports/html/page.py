@@ -164,7 +164,7 @@ def _top(caption: str, noun: str, parts: Sequence[Part], limit: int, last: Part 
     if left:
         verb = "has" if left == 1 else "have"
         more = f"{words.count(left, f'more {noun}')} {verb} {words.percent(held) if held else 'none'} of the weight."
-    return bars(caption, noun, [*some, *([last] if last is not None and _counts(last) else [])], more)
+    return bars(caption, noun, [*some, *([last] if last is not None and last.share > 0 else [])], more)
 
 
 def _counts(part: Part) -> bool:

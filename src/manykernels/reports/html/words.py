@@ -48,6 +48,19 @@ def figure(value: float, digits: int = 4) -> str:
     return NOTHING if math.isnan(value) else f"{value:.{digits}g}"
 
 
+def span(low: float, high: float) -> str:
+    """Return two ends with so many digits that they tell apart what lies between.
+
+    Examples
+    --------
+    >>> from manykernels.reports.html.words import span
+    >>> span(0.0, 2.5), span(1.7e9, 1.7e9 + 50)
+    ('0 to 2.5', '1700000000 to 1700000050')
+    """
+    digits = min(max(4, 3 + math.ceil(math.log10(max(abs(low), abs(high)) / (high - low)))), 15)
+    return f"{figure(low, digits)} to {figure(high, digits)}"
+
+
 def count(number: int, noun: str) -> str:
     """Return a number with its noun.
 
@@ -314,13 +327,13 @@ def _kept(shares: np.ndarray, refits: np.ndarray, noun: str) -> str:
     verdict = "stable" if part >= _STABLE else "partly stable" if part >= 1 - _STABLE else "not stable"
     if number in (0, shares.size):
         which = f"None of the {count(shares.size, noun)}" if number == 0 else f"Every {noun}"
-        found = f"{which} with a positive weight kept half of its share in every refit"
+        found = f"{which} with a positive weight kept at least half of its share in every refit"
     else:
         has, its = ("has", "its") if number == 1 else ("have", "their")
         which = (
             f"{number:,} of the {count(shares.size, noun)} with a positive weight, which {has} {percent(part)} of it,"
         )
-        found = f"{which} kept half of {its} share in every refit"
+        found = f"{which} kept at least half of {its} share in every refit"
     return f"{found}: the weights of the {noun}s are {verdict}."
 
 
