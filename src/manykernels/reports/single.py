@@ -15,6 +15,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import cross_val_score
 
 from manykernels.alignment import Target, alignments
+from manykernels.compute.threads import one_blas_thread
 from manykernels.kernels.columns import resolve_columns
 from manykernels.kernels.standard import as_bank
 from manykernels.kernels.texts import run_lengths
@@ -100,7 +101,8 @@ def _leading(last: Any, learned: Any, X: Any, y: np.ndarray, seed: int) -> tuple
     targets = pd.get_dummies(y).to_numpy(np.float64) if classes else y[:, None]
     weights = 1 / targets.sum(axis=0)[targets.argmax(axis=1)] if is_balanced(last) else np.ones(y.size)
     strength = getattr(last_step(learned), "C_", getattr(last, "C", 1.0))
-    errors = [left_out_error(K, targets, weights, 1 / strength) for K in bound.rows(np.arange(y.size), judged)]
+    with one_blas_thread():
+        errors = [left_out_error(K, targets, weights, 1 / strength) for K in bound.rows(np.arange(y.size), judged)]
     best = _of_each_kind(bound, judged[np.argsort(errors, kind="stable")])[:_BEST]
     few = f"{judged.size:,} of" if judged.size < bound.n_kernels else "all"
     return [kernels[k] for k in dict.fromkeys([*best, *used[:_LARGEST]])], f"{few} {bound.n_kernels:,} kernels"
