@@ -1,5 +1,6 @@
 """The report on a model file and a table."""
 
+import json
 import re
 
 import numpy as np
@@ -35,7 +36,7 @@ def test_classes(model, run, folder):
     assert "<h1>ill from people.csv</h1>" in page
     assert "manykernels report ill.mkl people.csv --folds 2 --seed 3" in page
     assert "age [years]" in page
-    assert "city &lt;b&gt;=Rome" in page
+    assert "city &lt;b&gt;=Rome" not in page  # features are columns of the table
     assert "scores may be too good" not in page  # refits have all kernels, not only those of the file
     assert "encoded as when the model was made" in page
 
@@ -47,7 +48,7 @@ def test_numbers(table, run, folder):
     assert "On unseen rows, R2 is 0.9" in printed.out
     page = (folder / "my report.html").read_text(encoding="utf-8")
     assert "Of 80 rows, 60 were drawn to cross-validate on" in page
-    assert "--max-rows 60" in page
+    assert "cost.mkl cost.csv --folds 2 --seed 0 --max-rows 60 --out &#x27;my report.html&#x27;" in page
 
 
 def test_bad_input(model, table, fail, folder):
@@ -63,3 +64,38 @@ def test_bad_input(model, table, fail, folder):
     MKLClassifier().fit(np.arange(20.0)[:, None], np.arange(20) % 2).save("python.mkl")
     assert "does not say how to read a table" in fail("report", "python.mkl", "people.csv")
     assert not list(folder.glob("*.html"))
+
+
+def test_the_rows_that_fit_held_out(people, run, folder):
+    told = re.compile(r"On 30 rows of test data, which it has not seen, the fitted model itself has accuracy ([\d.]+)%")
+    fitted = json.loads(run("fit", "people.csv", "--target", "churn", "--json").out)
+    run("report", "people.mkl", "people.csv", "--folds", 2)
+    page = (folder / "people.html").read_text(encoding="utf-8")
+    assert float(told.search(page)[1]) == pytest.approx(100 * fitted["scores"]["learned"]["accuracy"], abs=0.05)
+    assert "`fit --cv` chose" not in page
+    table = pd.read_csv("people.csv")
+    for other in (table.sample(frac=1, random_state=0), table.iloc[:100]):  # in other places, the rows are others
+        other.to_csv("other.csv", index=False)
+        run("report", "people.mkl", "other.csv", "--folds", 2)
+        assert not told.search((folder / "people.html").read_text(encoding="utf-8"))
+
+
+def test_settings_that_were_chosen_are_said_to_be(people, run, folder):
+    run("fit", "people.csv", "--target", "churn", "--cv", 2)
+    run("report", "people.mkl", "people.csv", "--folds", 2)
+    assert "`fit --cv` chose C and the norm on rows" in (folder / "people.html").read_text(encoding="utf-8")
+
+
+def test_facts_are_of_the_table(people, run, folder):
+    run("fit", "people.csv", "--target", "churn")
+    run("report", "people.mkl", "people.csv", "--folds", 2, "--max-rows", 50)
+    page = (folder / "people.html").read_text(encoding="utf-8")
+    facts = dict(re.findall(r"<dt>([\w ]+)</dt><dd>(.*?)</dd>", page))
+    gaps = int(people["age [years]"].isna().sum())
+    assert gaps > 0
+    assert facts["missing values"] == f"{gaps} in 1 of the columns"
+    assert facts["columns"] == "3 (number: 1, category: 1, boolean: 1)"
+    assert facts["columns left out"] == "1"
+    assert facts["rows"] == "120"
+    counts = people["churn"].value_counts()
+    assert facts["classes"] == f"no ({counts['no']}), yes ({counts['yes']})"

@@ -21,7 +21,9 @@ from manykernels import (
 from manykernels.core.progress import follow
 from manykernels.kernels import Gaussian, GaussianFamily, KernelBank, Linear
 from manykernels.reports.assessment import assess
-from manykernels.reports.baselines import some_rows
+from manykernels.reports.html.words import score_sentence
+from manykernels.reports.single import fit_single, left_out_error
+from manykernels.reports.steps import some_rows
 
 NAMES = ["learned kernels", "uniform sum", "best single kernel", "tuned RBF SVM", "constant prediction"]
 
@@ -154,14 +156,85 @@ def test_few_rows_of_a_class():
     y = np.array(["a"] * 20 + ["b"] * 3)
     X = np.arange(23.0)[:, None]
     found = assess(MKLClassifier([Linear()]), X, y, folds=5)
-    assert found.n_folds == 3
-    assert "Class 'b' has 3 rows, so there are 3 folds only." in found.notes
+    assert found.n_folds == 5
+    assert "Class 'b' has fewer rows than there are folds, so that some folds have none of them." in found.notes
+    assert not any("least populated" in note for note in found.notes)
     with pytest.raises(ValueError, match="Class 'b' has one row"):
         assess(MKLClassifier([Linear()]), X[:21], y[:21])
     with pytest.raises(ValueError, match="folds must be a whole number of at least 2, got 1"):
         assess(MKLClassifier([Linear()]), X, y, folds=1)
     with pytest.raises(ValueError, match="y has 5 values, but 3 folds need at least 6"):
         assess(MKLRegressor([Linear()]), X[:5], X[:5, 0], folds=3)
+
+
+@pytest.mark.parametrize("model", [MKLClassifier([Gaussian(1.0), Linear()]), MKLClassifierCV(Cs=[1.0], cv=2)])
+def test_a_class_of_two_rows_among_others(model):
+    X, y = load_iris(return_X_y=True)
+    X, y = X[:102:2], y[:102:2]  # one row of the last class
+    found = assess(model, np.vstack([X, X[-1:] + 0.1]), np.append(y, y[-1]), folds=5)
+    assert found.n_folds == 5
+    assert found.model.decisions.shape == (52, 3)
+    assert found.model.score.value > 0.9
+    assert len(found.outcomes) == 5
+    assert not any("contains classes" in note for note in found.notes)
+
+
+class TestBestSingleKernel:
+    def test_is_not_hidden_by_near_duplicates(self):
+        x = np.random.default_rng(0).normal(size=(90, 2))
+        y = x[:, 0] + 0.2 * np.random.default_rng(1).normal(size=90)
+        kernels = [Gaussian(width, columns=[0]) for width in np.geomspace(0.5, 2, 20)] + [Linear([0]), Linear([1])]
+        found = assess(MKLRegressor(kernels), x, y, folds=2)
+        single = next(outcome for outcome in found.outcomes if outcome.name == "best single kernel")
+        assert single.note == "chosen from all 22 kernels inside the training rows; Linear on x0 in 2 of 2 folds"
+
+    def test_of_very_many(self):
+        x = np.random.default_rng(0).normal(size=(60, 40))
+        y = np.sin(2 * x[:, 7])
+        kernels = [Gaussian(width, columns=[j]) for j in range(40) for width in np.geomspace(0.1, 10, 10)]
+        model = MKLRegressor([*kernels, Gaussian(3.0)]).fit(x, y)
+        fitted, tried = fit_single(MKLRegressor([*kernels, Gaussian(3.0)]), model, x, y, seed=0)
+        assert fitted.kernel_names_[0].endswith("on x7")
+        assert 50 <= int(tried.split()[0]) <= 100
+        assert tried.endswith("of 401 kernels")
+
+    def test_left_out_errors_are_those_of_refits(self):
+        rng = np.random.default_rng(0)
+        x, y = rng.normal(size=(12, 2)), rng.normal(size=12)
+        K, centered = x @ x.T, y - y.mean()
+        missed = []
+        for i in range(12):
+            rest = np.arange(12) != i
+            coef = np.linalg.solve(K[rest][:, rest] + 1 + 0.5 * np.eye(11), centered[rest])
+            missed.append(centered[i] - (K[i, rest] + 1) @ coef)
+        assert left_out_error(K, y[:, None], np.ones(12), 0.5) == pytest.approx(np.mean(np.square(missed)))
+
+
+class TestUnevenClasses:
+    @staticmethod
+    def assessed(counts):
+        rng = np.random.default_rng(0)
+        y = np.repeat(np.arange(len(counts)), counts)
+        X = rng.normal(size=(y.size, 2)) + y[:, None]
+        return assess(MKLClassifier([Gaussian(1.0), Linear()]), X, y, folds=2)
+
+    def test_that_a_constant_would_nearly_get_right(self):
+        found = self.assessed([110, 10])
+        assert found.metric == "balanced accuracy"
+        assert any("class 1 has 10 of 120 rows (8.3%)" in note and "not weighted" in note for note in found.notes)
+        assert found.outcomes[-1].score.value == 0.5
+
+    def test_with_one_rare_class(self):
+        found = self.assessed([40, 40, 6])
+        assert found.metric == "accuracy"
+        balanced = found.model.beside["balanced accuracy"]
+        assert f"on average over them, it is right in {100 * balanced:.1f}%" in score_sentence(found)
+        assert any(note.startswith("The classes are uneven") for note in found.notes)
+
+    def test_even_ones_need_no_words(self):
+        found = self.assessed([40, 40])
+        assert found.notes == ()
+        assert "uneven" not in score_sentence(found)
 
 
 def test_warnings_become_notes_and_progress_is_told():

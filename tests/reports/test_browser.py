@@ -40,6 +40,11 @@ frame.addEventListener("load", () => {
   filter.dispatchEvent(new Event("input"));
   page.getElementById("kernel-more").click();
   seen.more = column(0).length;
+  const printed = (event) => frame.contentWindow.dispatchEvent(new Event(event));
+  printed("beforeprint");
+  seen.print = [column(0).length, status()];
+  printed("afterprint");
+  seen.afterPrint = column(0).length;
   seen.focusable = heads.every((head) => head.querySelector("button").tabIndex === 0);
   const marked = document.createElement("pre");
   marked.id = "seen";
@@ -109,9 +114,16 @@ def test_clicks_sort(visit):
 def test_the_filter_looks_at_all_kernels(visit):
     names, status, hidden = visit[0]["filtered"]
     assert names == ["Gaussian(width=0.125) on second"]
-    assert status == "Showing 1 of 1 kernels that match, of 300 in all."
+    assert status == "Showing 1 of 1 kernel that matches, of 300 in all."
     assert hidden
 
 
 def test_more_rows(visit):
     assert visit[0]["more"] == 225
+
+
+def test_print_shows_the_first_rows_and_the_screen_is_as_before(visit):
+    rows, status = visit[0]["print"]
+    assert rows == 25
+    assert "with a positive weight" in status
+    assert visit[0]["afterPrint"] == 225

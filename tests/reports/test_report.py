@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from manykernels import AlignedKernel, MKLClassifier, MKLRegressor, TwoStageMKLRegressor, UFOMKLClassifier, load
-from manykernels.kernels import Gaussian, GaussianFamily, KernelBank, Linear, standard_bank
+from manykernels.kernels import Gaussian, GaussianFamily, GaussianLadder, KernelBank, Linear, standard_bank
 from manykernels.reports import make_report
 from manykernels.reports.html.words import percent
 from manykernels.reports.learned import describe
@@ -98,7 +98,7 @@ class TestNumbers:
         right = int(np.sum(found.model.predicted == iris[1]))
         assert f"it is right in {right / 150:.1%} of the cases" in text
         assert f"{150 - right} rows of 150 are put into a wrong class." in text
-        assert "On the 30 rows of test data that were given" in text
+        assert "On 30 rows of test data, which it has not seen, the fitted model itself has accuracy" in text
         for outcome in found.outcomes:
             assert outcome.name in text
             assert f"{outcome.score.value:.1%}" in text
@@ -269,6 +269,25 @@ class TestBadInput:
             fitted.report(X, y, max_samples=5)
         with pytest.raises(ValueError, match="X_test and y_test must be given together"):
             fitted.report(X, y, folds=2, X_test=X)
+        with pytest.raises(ValueError, match="y must vary, but it is 'setosa' in every row"):
+            fitted.report(X, np.full(150, "setosa"))
+        with pytest.raises(ValueError, match="X must have rows and columns"):
+            fitted.report(X.to_numpy()[:, 0].tolist(), y)
+
+    def test_comes_before_the_fits(self, fitted, iris, tmp_path, monkeypatch):
+        monkeypatch.setattr("manykernels.reports.report.assess", None)
+        X, y = iris
+        with pytest.raises(ValueError, match="feature_names must hold 4 names, one for each feature; got 2"):
+            fitted.report(X, y, feature_names=["a", "b"])
+        with pytest.raises(ValueError, match="path must be a file in a folder that exists"):
+            fitted.report(X, y, tmp_path / "none" / "report.html")
+        with pytest.raises(ValueError, match="X has 3 features"):
+            fitted.report(X, y, X_test=X.iloc[:, :3], y_test=y)
+        numbers = MKLRegressor([Linear()]).fit(X.to_numpy(), X.to_numpy()[:, 0])
+        with pytest.raises(ValueError, match="y must vary, but it is 1 in every row"):
+            numbers.report(X.to_numpy(), np.ones(150))
+        with pytest.raises(ValueError, match="y must hold finite numbers"):
+            numbers.report(X.to_numpy(), np.full(150, np.nan))
 
 
 def test_tables_on_disk(tmp_path):
@@ -309,3 +328,64 @@ def test_balanced_classes_are_scored_alike():
     assert found.outcomes[-1].score.value == 0.5  # a constant prediction is no good here, however rare the class is
     assert "on average over the classes" in report.html
     assert f"balanced accuracy {100 * balanced_accuracy_score(y, model.predict(X)):.1f}%" in report.html
+
+
+class TestNarrowKernels:
+    @pytest.fixture
+    def model(self, iris):
+        kernels = [Gaussian(1e-4), Gaussian(1.0, columns=["petal length (cm)"]), Gaussian(1.0)]
+        return MKLClassifier(kernels, norm=np.inf).fit(*iris)
+
+    def test_count_for_no_view_and_no_feature(self, model, iris):
+        found = describe(model, iris[0])
+        np.testing.assert_array_equal(found.narrow, [True, False, False])
+        assert found.too_narrow.share == pytest.approx(1 / 3)
+        assert {part.name: part.share for part in found.by_view} == pytest.approx(
+            {"petal length (cm)": 1 / 3, "all features": 1 / 3}
+        )
+        shares = {part.name: part.share for part in found.by_feature}
+        assert shares["petal length (cm)"] == pytest.approx(1 / 3 + 1 / 12)
+        assert shares["sepal width (cm)"] == pytest.approx(1 / 12)
+
+    def test_are_flagged(self, model, iris):
+        report = model.report(*iris, folds=2)
+        text = Outline(report.html).text
+        assert "1 kernel with 33.3% of the weight is so narrow that every row is alike only to itself" in text
+        assert "too narrow to generalize" in text
+        assert '"narrow":["yes","",""]' in report.html
+        assert report.learned.too_narrow.refits == pytest.approx([1 / 3, 1 / 3])
+
+    def test_of_a_ladder(self, iris):
+        X, y = iris[0].to_numpy(), iris[1]
+        model = MKLClassifier([GaussianLadder(low=1e-3, high=10.0, count=50)], norm=2).fit(X, y)
+        found = describe(model, X)
+        assert 5 < found.narrow.sum() < 45
+        assert sum(part.share for part in found.by_feature) == pytest.approx(1 - found.too_narrow.share)
+
+
+def test_lists_of_rows(iris):
+    X = iris[0].to_numpy()
+    model = MKLClassifier([Gaussian(1.0), Linear()]).fit(X, iris[1])
+    assert model.report(X.tolist(), iris[1].tolist(), folds=2).assessment.model.score.value > 0.9
+
+
+def test_facts_are_of_all_rows_that_were_given():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(120, 2)), np.arange(120) % 2
+    X[:6, 1] = np.nan
+    model = MKLClassifier([Linear([0]), Linear([1])], missing="ignore").fit(X, y)
+    text = Outline(model.report(X, y, folds=2, max_samples=40).html).text
+    assert "missing values 6" in text
+    assert "0 (60), 1 (60)" in text
+
+
+def test_features_of_one_name_are_taken_together(iris, fitted):
+    found = describe(fitted, iris[0], feature_names=["sepal", "sepal", "petal", "petal"])
+    parts = {part.name: part.share for part in found.by_feature}
+    assert parts == pytest.approx({"petal": fitted.feature_importances_[2:].sum(), "sepal": 1 - parts["petal"]})
+
+
+def test_a_chart_says_how_many_points_it_has():
+    x = np.random.default_rng(0).normal(size=(1800, 1))
+    page = MKLRegressor([Linear()]).fit(x, x[:, 0]).report(x, x[:, 0], folds=2).html
+    assert "1,500 of 1,800 points;" in page

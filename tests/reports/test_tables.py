@@ -38,6 +38,7 @@ class TestKernels:
         assert table.caption == "3 of 4 kernels have a positive weight; 1 not shown hold 20.0%; 1 is exactly 0."
 
     def test_kernels_of_weight_zero_are_no_rows(self):
+        assert "1 of 1 kernel has a positive weight" in kernels_table(["a"], [1.0]).caption
         table = kernels_table(["a", "b", "c"], [0.0, 1.0, 0.0])
         assert table.row_count == 1
         assert "2 are exactly 0" in table.caption

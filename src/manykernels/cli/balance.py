@@ -4,8 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# Beside its share if all classes had the same size (1/2 for two classes): the smallest class is small, or rare.
-UNEVEN, RARE = 0.4, 0.3
+from manykernels.reports.steps import UNEVEN, evenness
+
+# Beside its share if all classes had the same size (1/2 for two classes): the smallest class is rare.
+RARE = 0.3
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ def weigh_classes(target: np.ndarray, choice: str) -> Balance:
     False
     """
     labels, counts = np.unique(target, return_counts=True)
-    size = float(counts.min() / counts.mean())
+    size = evenness(target)
     weighted = choice == "yes" or (choice == "auto" and size < RARE)
     return Balance(
         {str(label): int(count) for label, count in zip(labels, counts, strict=True)}, size < UNEVEN, weighted

@@ -29,7 +29,7 @@ from manykernels.cli.views import Views, read_views
 from manykernels.reports import scores_table
 
 # Settings of the model file that are facts about the data.
-_OF_DATA = ("rows", "views", "classes")
+_OF_DATA = ("rows", "views", "classes", "cv")
 # Columns of a view that are named; the others are counted.
 _NAMED = 6
 
@@ -158,6 +158,7 @@ def _settings(arguments: argparse.Namespace, data: Data) -> dict[str, Any]:
         "test_size": arguments.test_size,
         "seed": arguments.seed,
         "rows": len(data.y_train) + len(data.y_test),
+        "cv": arguments.cv,
         "views": data.views,
         "balance": arguments.balance,
         "weighted": data.balance is not None and data.balance.weighted,

@@ -10,6 +10,7 @@ import pandas as pd
 from manykernels import load
 from manykernels.cli.encoder import TableEncoder
 from manykernels.cli.tables import is_libsvm, read_table
+from manykernels.cli.target import hold_out
 
 # The key of the model file under which the command keeps what the estimator does not know.
 EXTRA = "command"
@@ -18,6 +19,7 @@ DEFAULTS: dict[str, Any] = {
     "test_size": None,
     "seed": None,
     "rows": None,
+    "cv": None,
     "views": {},
     "balance": "no",
     "weighted": False,
@@ -81,3 +83,34 @@ def encode_table(path: str | Path, encoder: TableEncoder) -> tuple[pd.DataFrame,
         absent = [name for name in encoder.columns if name not in table and re.fullmatch(r"f\d+", name)]
         table = pd.concat([table, pd.DataFrame(0.0, index=table.index, columns=pd.Index(absent))], axis=1)
     return table, encoder.transform(table)
+
+
+def held_out(features: pd.DataFrame, y: np.ndarray, encoder: TableEncoder, settings: dict[str, Any]) -> np.ndarray:
+    """Return the rows that ``fit`` held out, none where the table is not the one that it read.
+
+    Parameters
+    ----------
+    features : pandas.DataFrame
+        The table without its target.
+    y : array of shape (n_rows,)
+        The target.
+    encoder : TableEncoder
+        Of the model.
+    settings : dict
+        Of the model.
+
+    Returns
+    -------
+    rows : array of int
+    """
+    nothing = np.zeros(0, dtype=np.int64)
+    if settings["rows"] != len(y) or not settings["test_size"]:
+        return nothing
+    # The encoding knows the training rows: it is learned anew, and must be the same.
+    kinds = {block.name: block.kind for block in encoder.blocks}
+    try:
+        train, test = hold_out(y, settings["test_size"], settings["seed"], settings["regression"])
+        again = TableEncoder(kinds).fit(features[list(kinds)], train)
+    except ValueError:  # this target, or a column of these rows, does not allow what that of `fit` did
+        return nothing
+    return test if again.to_dict()["columns"] == encoder.to_dict()["columns"] else nothing

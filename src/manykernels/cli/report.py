@@ -1,10 +1,18 @@
 """``manykernels report``: what a model learned and how good it is, in one HTML file."""
 
 import argparse
+import shlex
+from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from manykernels.cli.arguments import count, folds, seed
 from manykernels.cli.outputs import check_output
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from manykernels.cli.encoder import TableEncoder
 
 DESCRIPTION = """\
 Write a report on a model that `manykernels fit` wrote: what it learned, how
@@ -19,6 +27,11 @@ MAX_ROWS = 5000
 ENCODED = (
     "Columns were encoded as when the model was made: scales, medians and levels are those of its training rows, also "
     "for rows that a refit does not see. The target has no part in them."
+)
+
+CHOSEN = (
+    "`fit --cv` chose C and the norm on rows that are scored here: scores may be slightly too good, but not that on the "
+    "rows which `fit` held out."
 )
 
 
@@ -38,7 +51,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Open the model, encode the table, assess, write."""
     # They take seconds to import, which help should not.
     from manykernels.cli.bank import make_kernels  # noqa: PLC0415
-    from manykernels.cli.opened import encode_table, open_model  # noqa: PLC0415
+    from manykernels.cli.opened import encode_table, held_out, open_model  # noqa: PLC0415
     from manykernels.cli.show import report_console, say  # noqa: PLC0415
     from manykernels.cli.target import take_target  # noqa: PLC0415
 
@@ -47,17 +60,22 @@ def run(arguments: argparse.Namespace) -> None:
     model, encoder, settings = open_model(arguments.model)
     target = settings["target"]
     table, X = encode_table(arguments.table, encoder)
+    features, y = take_target(table, target, settings["regression"], arguments.table, model)
+    unseen = held_out(features, y, encoder, settings)
     report = model.report(
         X,
-        take_target(table, target, settings["regression"], arguments.table, model)[1],
+        y,
         out,
+        X_test=X[unseen] if unseen.size else None,
+        y_test=y[unseen] if unseen.size else None,
         kernels=make_kernels(encoder.blocks, settings["views"])[0],
         folds=arguments.folds,
         max_samples=arguments.max_rows,
-        feature_names=encoder.feature_names,
+        feature_names=[block.name for block in encoder.blocks for _ in block.outputs],
+        data=_data(features, encoder),
         title=f"{target} from {Path(arguments.table).name}",
         reproduce=_command(arguments),
-        notes=[ENCODED, *encoder.notes],
+        notes=[ENCODED, *([CHOSEN] if settings["cv"] else []), *encoder.notes],
         random_state=arguments.seed,
     )
     score, metric = report.assessment.model.score, report.assessment.metric
@@ -66,7 +84,21 @@ def run(arguments: argparse.Namespace) -> None:
     say(console, f"The report is in {out}.")
 
 
+def _data(features: "pd.DataFrame", encoder: "TableEncoder") -> list[tuple[str, str]]:
+    """Return what is to be said about the columns of the table, not about the numbers that they became."""
+    kinds = Counter(block.kind for block in encoder.blocks)
+    gaps = features[list(encoder.columns)].isna().sum()
+    where = f" in {int((gaps > 0).sum()):,} of the columns" if gaps.any() else ""
+    facts = [
+        ("columns", f"{len(encoder.columns):,} ({', '.join(f'{kind}: {count:,}' for kind, count in kinds.items())})"),
+        ("features that they became", f"{len(encoder.feature_names):,}"),
+        ("missing values", f"{int(gaps.sum()):,}{where}"),
+    ]
+    return [*facts, *([("columns left out", f"{len(encoder.left_out):,}")] if encoder.left_out else [])]
+
+
 def _command(arguments: argparse.Namespace) -> str:
-    names = f"{Path(arguments.model).name} {Path(arguments.table).name}"
-    rows = f" --max-rows {arguments.max_rows}" if arguments.max_rows != MAX_ROWS else ""
-    return f"manykernels report {names} --folds {arguments.folds} --seed {arguments.seed}{rows}"
+    options = [arguments.model, arguments.table, "--folds", arguments.folds, "--seed", arguments.seed]
+    options += ["--max-rows", arguments.max_rows] if arguments.max_rows != MAX_ROWS else []
+    options += ["--out", arguments.out] if arguments.out else []
+    return shlex.join(["manykernels", "report", *map(str, options)])

@@ -8,38 +8,21 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
-from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils import _safe_indexing
 
 from manykernels.core.notices import shown
 from manykernels.core.progress import reached, silent
-from manykernels.reports.baselines import Contestant, contestants, is_balanced, last_step
+from manykernels.reports.baselines import Contestant, contestants
+from manykernels.reports.division import Division, divide
 from manykernels.reports.intervals import Interval, area_under_roc, explained, mean_interval, paired_difference, wilson
-
-
-@dataclass(frozen=True)
-class Refit:
-    """What a refit on all folds but one learned, as shares of the whole weight.
-
-    Attributes
-    ----------
-    names : sequence of str, one for each kernel
-    shares : ndarray of shape (n_kernels,)
-    views : dict from the name of a view to its share
-    importances : ndarray of shape (n_features,)
-    """
-
-    names: Sequence[str]
-    shares: np.ndarray
-    views: dict[str, float]
-    importances: np.ndarray
+from manykernels.reports.steps import UNEVEN, as_seen, evenness, folds_of, is_balanced, last_step, metric_of
 
 
 @dataclass(frozen=True)
@@ -87,7 +70,8 @@ class Assessment:
         The model itself comes first.
     skipped : tuple of (name, reason)
         Comparisons that make no sense for this model.
-    refits : tuple of Refit, one for each fold
+    refits : tuple of Division, one for each fold
+        What the refits learned.
     notes : tuple of str
         Warnings of the fits, each once.
     """
@@ -98,7 +82,7 @@ class Assessment:
     n_folds: int
     outcomes: tuple[Outcome, ...]
     skipped: tuple[tuple[str, str], ...]
-    refits: tuple[Refit, ...]
+    refits: tuple[Division, ...]
     notes: tuple[str, ...]
 
     @property
@@ -122,7 +106,7 @@ def assess(model: Any, X: Any, y: np.ndarray, folds: int = 5, seed: int = 0) -> 
     X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
     y : ndarray of shape (n_samples,)
     folds : int, default 5
-        Classes are divided evenly over the folds; a class with fewer rows lowers their number.
+        Classes are divided evenly over the folds; a class with fewer rows is in some of them only.
     seed : int, default 0
         Of the folds and of the resampling.
 
@@ -141,6 +125,8 @@ def assess(model: Any, X: Any, y: np.ndarray, folds: int = 5, seed: int = 0) -> 
     (True, 3, 5)
     """
     splits, notes = _splits(y, is_classifier(model), folds, seed)
+    metric = metric_of(model, y)
+    notes += _uneven(y, metric, is_balanced(model)) if is_classifier(model) else []
     racing, skipped = contestants(model, seed)
     classes = np.unique(y) if is_classifier(model) else None
     raw = {one.name: _Raw(y, classes) for one in racing}
@@ -148,30 +134,15 @@ def assess(model: Any, X: Any, y: np.ndarray, folds: int = 5, seed: int = 0) -> 
     with _noted(notes):
         for fold, (train, test) in enumerate(splits):
             parts = _safe_indexing(X, train), y[train], _safe_indexing(X, test), test
+            learned = None
             for place, one in enumerate(racing):
                 reached(fold * len(racing) + place, len(splits) * len(racing), f"fold {fold + 1}, {one.name}")
-                fitted = raw[one.name].add(one.fit, *parts)
-                if place == 0:
-                    refits.append(_refit(last_step(fitted)))
+                fitted = raw[one.name].add(one.fit, *parts, learned)
+                learned = fitted if learned is None else learned
+            refits.append(divide(last_step(learned), as_seen(learned, parts[0]), seed))
     reached(len(splits) * len(racing), len(splits) * len(racing), "done")
-    metric = "R2" if classes is None else "balanced accuracy" if is_balanced(model) else "accuracy"
     outcomes = _outcomes(racing, raw, y, classes, metric, seed)
     return Assessment(y, classes, metric, len(splits), outcomes, tuple(skipped), tuple(refits), tuple(notes))
-
-
-def shares_of(weights: np.ndarray) -> np.ndarray:
-    """Return the part that each weight has in the whole; of several weight vectors the mean.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manykernels.reports.assessment import shares_of
-    >>> shares_of(np.array([[1.0, 3.0], [2.0, 2.0]]))
-    array([0.375, 0.625])
-    """
-    rows = np.atleast_2d(weights)
-    totals = rows.sum(axis=1, keepdims=True)
-    return np.divide(rows, totals, out=np.zeros_like(rows), where=totals > 0).mean(axis=0)
 
 
 def decision_values(fitted: Any, X: Any) -> np.ndarray | None:
@@ -203,11 +174,11 @@ class _Raw:
         self.decisions: np.ndarray | None = None
         self.has_decisions, self.seconds, self._classes = classes is not None, 0.0, classes
 
-    def add(self, fit: Callable, X: Any, y: np.ndarray, X_test: Any, test: np.ndarray) -> Any:
+    def add(self, fit: Callable, X: Any, y: np.ndarray, X_test: Any, test: np.ndarray, learned: Any) -> Any:
         """Fit on the training rows, predict the test rows, and return the fitted model."""
         start = time.perf_counter()
         with silent():
-            fitted = fit(X, y)
+            fitted = fit(X, y, learned)
         self.predicted[test] = fitted.predict(X_test)
         found = decision_values(fitted, X_test) if self.has_decisions else None
         self.has_decisions = found is not None
@@ -226,16 +197,28 @@ def _splits(y: np.ndarray, classes: bool, folds: int, seed: int) -> tuple[list, 
     if not classes:
         if y.size < 2 * folds:
             raise ValueError(f"y has {y.size} values, but {folds} folds need at least {2 * folds}.")
-        return list(KFold(folds, shuffle=True, random_state=seed).split(y)), []
+        return folds_of(y, False, folds, seed), []
     labels, counts = np.unique(y, return_counts=True)
     rare = int(counts.argmin())
     if counts[rare] < 2:
         raise ValueError(f"Class {shown(labels[rare])} has one row; cross-validation needs two of each class.")
-    notes = []
-    if counts[rare] < folds:
-        notes.append(f"Class {shown(labels[rare])} has {counts[rare]} rows, so there are {counts[rare]} folds only.")
-    splitter = StratifiedKFold(min(folds, int(counts[rare])), shuffle=True, random_state=seed)
-    return list(splitter.split(y, y)), notes
+    notes, few = [], int(np.sum(counts < folds))
+    if few:
+        which = f"Class {shown(labels[rare])} has" if few == 1 else f"{few} classes have"
+        notes.append(f"{which} fewer rows than there are folds, so that some folds have none of them.")
+    return folds_of(y, True, min(folds, int(counts.max())), seed), notes
+
+
+def _uneven(y: np.ndarray, metric: str, weighted: bool) -> list[str]:
+    """Say so if the classes are uneven."""
+    if evenness(y) >= UNEVEN:
+        return []
+    labels, counts = np.unique(y, return_counts=True)
+    rare, n = int(counts.argmin()), int(counts.min())
+    done = "models are compared by balanced accuracy" if metric == "balanced accuracy" else "see the balanced accuracy"
+    advice = "" if weighted else "; errors are not weighted, which class_weight='balanced' would do"
+    size = f"class {shown(labels[rare])} has {n:,} of {y.size:,} rows ({n / y.size:.1%})"
+    return [f"The classes are uneven, {size}: {done}, in which each class counts alike{advice}."]
 
 
 @contextmanager
@@ -243,19 +226,10 @@ def _noted(notes: list[str]) -> Iterator[None]:
     """Turn warnings inside the block into notes, each once."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        warnings.filterwarnings("ignore", "y_pred contains classes not in y_true")  # of inner folds without a class
         yield
     own = [warning for warning in caught if issubclass(warning.category, UserWarning)]
     notes.extend(dict.fromkeys(" ".join(str(warning.message).split()) for warning in own))
-
-
-def _refit(fitted: Any) -> Refit:
-    views = shares_of(fitted.group_weights_)
-    return Refit(
-        fitted.kernel_names_,
-        shares_of(fitted.weights_),
-        dict(zip(fitted.group_names_, views.tolist(), strict=True)),
-        np.asarray(fitted.feature_importances_),
-    )
 
 
 def _outcomes(

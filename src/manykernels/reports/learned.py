@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
-from sklearn.utils import _safe_indexing
 
 from manykernels.kernels.family import Family
-from manykernels.kernels.texts import run_lengths
-from manykernels.reports.assessment import Refit, shares_of
+from manykernels.reports.division import Division, divide, matrices
+from manykernels.reports.forms import form_of
 
 TWINS_ABOVE = 0.99
 _TWIN_KERNELS, _TWIN_ROWS = 200, 300
 _MANY_FORMS = 12
+TOO_NARROW = "too narrow to generalize"
 
 
 @dataclass(frozen=True)
@@ -31,15 +30,11 @@ class Part:
     share : float
     refits : ndarray of shape (n_folds,)
         Its share in each refit.
-    n_kernels, n_active : int
-        Kernels in it, and those with a positive weight.
     """
 
     name: str
     share: float
     refits: np.ndarray
-    n_kernels: int = 0
-    n_active: int = 0
 
 
 @dataclass(frozen=True)
@@ -80,8 +75,12 @@ class Learned:
         Of several weight vectors, one for each class, the mean.
     refits : ndarray of shape (n_folds, n_kernels)
         Shares of the same kernels in the refits.
+    narrow : bool array of shape (n_kernels,)
+        Which kernels are so narrow that every row is alike only to itself.
     by_view, by_form, by_feature : tuples of Part
-        In descending order.
+        In descending order; kernels that are too narrow count for no view and no feature.
+    too_narrow : Part
+        What kernels that are too narrow have.
     twins : tuple of tuples of int
         Places of kernels that are nearly the same.
     twins_note : str
@@ -98,9 +97,11 @@ class Learned:
     weights: np.ndarray
     shares: np.ndarray
     refits: np.ndarray
+    narrow: np.ndarray
     by_view: tuple[Part, ...]
     by_form: tuple[Part, ...]
     by_feature: tuple[Part, ...]
+    too_narrow: Part
     twins: tuple[tuple[int, ...], ...]
     twins_note: str
     certificate: Certificate
@@ -129,7 +130,7 @@ class Learned:
 
 
 def describe(
-    estimator: Any, X: Any, refits: Sequence[Refit] = (), feature_names: Sequence[str] | None = None, seed: int = 0
+    estimator: Any, X: Any, refits: Sequence[Division] = (), feature_names: Sequence[str] | None = None, seed: int = 0
 ) -> Learned:
     """Gather what a fitted estimator has learned.
 
@@ -138,9 +139,9 @@ def describe(
     estimator : fitted estimator with kernels
     X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
         For the comparison of its kernels with one another, on a few rows.
-    refits : sequence of Refit
+    refits : sequence of Division
     feature_names : sequence of str, optional
-        Default: those of the estimator.
+        Default: those of the estimator. Features of the same name are taken together.
     seed : int, default 0
         Chooses the rows.
 
@@ -160,20 +161,22 @@ def describe(
     >>> found.twins, found.by_view[0].name
     (((0, 1),), 'all features')
     """
-    shares = shares_of(estimator.weights_)
-    names, views = estimator.kernel_names_, estimator.kernel_groups_
+    own = divide(estimator, X, seed)
+    names, shares = own.names, own.shares
     is_family = isinstance(estimator.kernels, Family)
     matched = _matched(names, refits, is_family)
     twins, note = _twins(estimator, X, shares, seed)
     return Learned(
         names=names,
-        views=views,
+        views=estimator.kernel_groups_,
         weights=np.atleast_2d(estimator.weights_).mean(axis=0),
         shares=shares,
         refits=matched,
-        by_view=_views(estimator, shares, refits),
-        by_form=_forms(names, shares, refits),
-        by_feature=_features(estimator, refits, feature_names),
+        narrow=own.narrow,
+        by_view=_parts(own.views, [refit.views for refit in refits]),
+        by_form=_forms(own, refits),
+        by_feature=_features(own, refits, _feature_names(estimator, feature_names)),
+        too_narrow=Part(TOO_NARROW, own.narrow_share, np.array([refit.narrow_share for refit in refits])),
         twins=twins,
         twins_note=note,
         certificate=_certificate(estimator),
@@ -182,7 +185,7 @@ def describe(
     )
 
 
-def _matched(names: Sequence[str], refits: Sequence[Refit], by_name: bool) -> np.ndarray:
+def _matched(names: Sequence[str], refits: Sequence[Division], by_name: bool) -> np.ndarray:
     """Return the shares of the model's kernels in each refit: by place in a list, by name in a family."""
     out = np.zeros((len(refits), len(names)))
     for row, refit in zip(out, refits, strict=True):
@@ -194,64 +197,44 @@ def _matched(names: Sequence[str], refits: Sequence[Refit], by_name: bool) -> np
     return out
 
 
-def _views(estimator: Any, shares: np.ndarray, refits: Sequence[Refit]) -> tuple[Part, ...]:
-    runs = run_lengths(estimator.kernel_groups_)
-    counts = dict.fromkeys(estimator.group_names_, 0)
-    active, first = dict(counts), 0
-    for name, count in runs:
-        counts[name] += count
-        active[name] += int(np.count_nonzero(shares[first : first + count]))
-        first += count
-    parts = zip(estimator.group_names_, shares_of(estimator.group_weights_).tolist(), strict=True)
-    return _sorted(
-        Part(name, share, np.array([r.views.get(name, 0.0) for r in refits]), counts[name], active[name])
-        for name, share in parts
-    )
+def _parts(own: dict[str, float], others: Sequence[dict[str, float]]) -> tuple[Part, ...]:
+    """Return parts with what they have in the refits, in descending order."""
+    found = [Part(name, share, np.array([other.get(name, 0.0) for other in others])) for name, share in own.items()]
+    return tuple(sorted(found, key=lambda part: -part.share))
 
 
-def _forms(names: Sequence[str], shares: np.ndarray, refits: Sequence[Refit]) -> tuple[Part, ...]:
+def _forms(own: Division, refits: Sequence[Division]) -> tuple[Part, ...]:
     """Return the parts of the kernels' forms, such as Gaussian(width=2), whatever view they are on.
 
     Where there are many, widths are gathered from each power of 2 to the next: one of thousands is used by chance.
     """
-    own = _by_form(names, shares, gather=False)
-    gather = len(own) > _MANY_FORMS
-    own = _by_form(names, shares, gather) if gather else own
-    others = [_by_form(refit.names, refit.shares, gather) for refit in refits]
-    return _sorted(
-        Part(form, share, np.array([other.get(form, 0.0) for other in others])) for form, share in own.items()
-    )
+    gather = len(_by_form(own, gather=False)) > _MANY_FORMS
+    return _parts(_by_form(own, gather), [_by_form(refit, gather) for refit in refits])
 
 
-def _by_form(names: Sequence[str], shares: np.ndarray, gather: bool) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for k in np.flatnonzero(shares):
-        form = re.sub(r" on .*", "", names[int(k)], flags=re.DOTALL)
-        if gather:
-            form = re.sub(r"width=([\d.e+-]+)", _octave, form)
-        found[form] = found.get(form, 0.0) + float(shares[k])
-    return found
+def _by_form(division: Division, gather: bool) -> dict[str, float]:
+    places = np.flatnonzero(division.shares)
+    forms = [form_of(division.names[int(k)], gather) for k in places]
+    return _summed(forms, division.shares[places])
 
 
-def _octave(width: re.Match) -> str:
-    low = 2.0 ** math.floor(math.log2(float(width[1])))
-    return f"width {low:g} to {2 * low:g}"
+def _summed(names: Sequence[str], values: np.ndarray) -> dict[str, float]:
+    """Return the sum of the values of each name."""
+    out = dict.fromkeys(names, 0.0)
+    for name, value in zip(names, values.tolist(), strict=True):
+        out[name] += value
+    return out
 
 
-def _features(estimator: Any, refits: Sequence[Refit], names: Sequence[str] | None) -> tuple[Part, ...]:
-    own = np.asarray(estimator.feature_importances_)
+def _features(own: Division, refits: Sequence[Division], names: Sequence[str]) -> tuple[Part, ...]:
+    others = [refit.importances for refit in refits if refit.importances.size == len(names)]
+    return _parts(_summed(names, own.importances), [_summed(names, other) for other in others])
+
+
+def _feature_names(estimator: Any, names: Sequence[str] | None) -> list[str]:
     if names is None:
         names = getattr(estimator, "feature_names_in_", None)
-    if names is None:
-        names = [f"x{j}" for j in range(own.size)]
-    others = [refit.importances for refit in refits if refit.importances.size == own.size]
-    return _sorted(
-        Part(str(names[j]), float(own[j]), np.array([other[j] for other in others])) for j in range(own.size)
-    )
-
-
-def _sorted(parts: Any) -> tuple[Part, ...]:
-    return tuple(sorted(parts, key=lambda part: -part.share))
+    return [f"x{j}" for j in range(len(estimator.feature_importances_))] if names is None else [str(n) for n in names]
 
 
 def _certificate(estimator: Any) -> Certificate:
@@ -274,21 +257,19 @@ def _certificate(estimator: Any) -> Certificate:
 
 def _twins(estimator: Any, X: Any, shares: np.ndarray, seed: int) -> tuple[tuple[tuple[int, ...], ...], str]:
     """Return groups of kernels whose matrices are nearly proportional once they are centered, and what was compared."""
-    active = np.argsort(-shares, kind="stable")[: min(int(np.count_nonzero(shares)), _TWIN_KERNELS)]
-    if active.size < 2:
+    n_active = int(np.count_nonzero(shares))
+    if n_active < 2:
         return (), "One kernel has all the weight: there is nothing to compare."
-    n = X.shape[0]
-    rows = np.sort(np.random.default_rng(seed).permutation(n)[:_TWIN_ROWS])
     try:
-        stack = estimator.kernel_matrices(_safe_indexing(X, rows), active)
+        places, stack = matrices(estimator, X, shares, _TWIN_KERNELS, _TWIN_ROWS, seed)
     except ValueError as error:
         return (), f"The kernels were not compared with one another: {error}"
     close = _alignments_of(stack) > TWINS_ABOVE
     labels = connected_components(close, directed=False)[1]
-    groups = [active[labels == label] for label in range(labels.max() + 1)]
+    groups = [places[labels == label] for label in range(labels.max() + 1)]
     found = tuple(tuple(int(k) for k in group) for group in groups if group.size > 1)
-    which = "all kernels with a positive weight" if active.size == np.count_nonzero(shares) else "the largest kernels"
-    return found, f"Compared were {which} ({active.size}) on {rows.size} rows, by centered alignment."
+    which = "all kernels with a positive weight" if places.size == n_active else "the largest kernels"
+    return found, f"Compared were {which} ({places.size}) on {stack.shape[1]} rows, by centered alignment."
 
 
 def _alignments_of(stack: np.ndarray) -> np.ndarray:

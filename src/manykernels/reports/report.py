@@ -14,21 +14,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from rich.console import Console
-from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.base import clone, is_classifier
 from sklearn.pipeline import Pipeline
-from sklearn.utils import check_consistent_length, column_or_1d
-from sklearn.utils.validation import check_is_fitted
 
-from manykernels.core.notices import shown
 from manykernels.core.rows import is_on_disk
 from manykernels.reports.assessment import Assessment, accuracy, assess
 from manykernels.reports.bars import follow_bar
-from manykernels.reports.baselines import last_step, some_rows
+from manykernels.reports.checks import check_model, check_path, check_varies, checked_rows
 from manykernels.reports.html import words
 from manykernels.reports.html.page import Facts, render
 from manykernels.reports.intervals import Interval, explained
 from manykernels.reports.learned import Learned, describe
+from manykernels.reports.steps import as_seen, last_step, some_rows
 
 _PACKAGES = ("manykernels", "numpy", "scipy", "scikit-learn")
 
@@ -83,6 +82,7 @@ def make_report(
     folds: int = 5,
     max_samples: int = 5000,
     feature_names: Sequence[str] | None = None,
+    data: Sequence[tuple[str, str]] | None = None,
     title: str | None = None,
     reproduce: str | None = None,
     notes: Sequence[str] = (),
@@ -112,7 +112,9 @@ def make_report(
     max_samples : int, default 5000
         Of more rows, so many are drawn to cross-validate on.
     feature_names : sequence of str, optional
-        Default: the columns of X, or x0, x1, ...
+        Default: the columns of X, or x0, x1, ... Features of the same name are taken together.
+    data : sequence of (name, value), optional
+        What to say about the columns. Default: how many there are, and how many values are missing.
     title : str, optional
     reproduce : str, optional
         Code or a command that makes the report, to be shown in it.
@@ -141,31 +143,31 @@ def make_report(
     (True, '<!DOCTYPE html>')
     """
     start = time.perf_counter()
-    y = _checked(model, X, y)
+    check_model(model, feature_names)
+    check_path(path)
+    X, y = checked_rows(model, X, y)
+    check_varies(model, y)
     if (X_test is None) != (y_test is None):
         raise ValueError("X_test and y_test must be given together.")
-    n_given = y.size
-    X, y = _drawn(model, X, y, max_samples, folds, random_state)
+    test = None if X_test is None else checked_rows(model, X_test, y_test)
+    some_X, some_y = _drawn(model, X, y, max_samples, folds, random_state)
     template = _template(model, kernels)
     with follow_bar(Console(stderr=True), "Cross-validating") if progress else nullcontext():
-        assessment = assess(template, X, y, folds, random_state)
+        assessment = assess(template, some_X, some_y, folds, random_state)
     last = last_step(model)
-    seen = model[:-1].transform(X) if isinstance(model, Pipeline) and len(model.steps) > 1 else X
-    learned = describe(last, seen, assessment.refits, feature_names, random_state)
-    test_score = None if X_test is None else _test_score(model, X_test, y_test, assessment.metric, random_state)
+    learned = describe(last, as_seen(model, some_X), assessment.refits, feature_names, random_state)
     chosen = kernels is None and getattr(last, "kernels_are_chosen_", False)
-    now = datetime.datetime.now().astimezone()
     facts = Facts(
-        title=title or f"{type(last).__name__} on {n_given:,} samples",
-        date=f"{now:%B} {now.day}, {now:%Y, %H:%M %Z}",
-        data=_data_facts(X, y, n_given, assessment),
+        title=title or f"{type(last).__name__} on {y.size:,} samples",
+        date=_now(),
+        data=_data_facts(X, y, is_classifier(model), data),
         settings={name: _setting(value) for name, value in last_step(template).get_params(deep=False).items()},
         versions={"python": platform.python_version()} | {name: version(name) for name in _PACKAGES},
         times=_times(assessment, time.perf_counter() - start),
-        reproduce=reproduce or _call(model, folds, max_samples, random_state, n_given),
-        notes=[*notes, *_notes(last, chosen, y.size, n_given), *assessment.notes],
-        test_score=test_score,
-        n_test=0 if y_test is None else len(y_test),
+        reproduce=reproduce or _call(model, folds, max_samples, random_state, y.size),
+        notes=[*notes, *_notes(last, chosen, some_y.size, y.size), *assessment.notes],
+        test_score=None if test is None else _test_score(model, *test, assessment.metric, random_state),
+        n_test=0 if test is None else test[1].size,
     )
     html = render(learned, assessment, facts)
     total = time.perf_counter() - start
@@ -173,27 +175,6 @@ def make_report(
     if path is not None:
         report.save(path)
     return report
-
-
-def _checked(model: Any, X: Any, y: Any) -> np.ndarray:
-    """Return y as an array, or say what is wrong with the model or the data."""
-    last = last_step(model)
-    if not hasattr(last, "kernels") or not (is_classifier(model) or is_regressor(model)):
-        raise ValueError(f"A report needs a model with kernels that predicts, got {type(last).__name__}.")
-    check_is_fitted(last)
-    if hasattr(X, "__dask_graph__"):
-        raise ValueError("A report needs X in memory: pass some of the rows, computed.")
-    y = column_or_1d(y, warn=True)
-    check_consistent_length(X, y)
-    expected = getattr(model, "n_features_in_", X.shape[1])
-    if X.shape[1] != expected:
-        raise ValueError(f"X has {X.shape[1]} features, but the model was fitted on {expected}.")
-    if is_classifier(model):
-        unknown = np.setdiff1d(y, model.classes_)
-        if unknown.size:
-            raise ValueError(f"y holds the class {shown(unknown[0])}, which the model does not know.")
-        return y
-    return y.astype(np.float64)
 
 
 def _template(model: Any, kernels: Any) -> Any:
@@ -238,14 +219,26 @@ def _times(assessment: Assessment, passed: float) -> list[tuple[str, str]]:
     return [*fits, ("all else but this page", words.seconds(passed - assessment.fit_seconds))]
 
 
-def _data_facts(X: Any, y: np.ndarray, n_given: int, assessment: Assessment) -> list[tuple[str, str]]:
-    values = X.data if hasattr(X, "tocsr") else X
-    missing = int(np.sum(values.isna().to_numpy())) if hasattr(values, "isna") else int(np.sum(np.isnan(values)))
-    facts = [("rows", f"{n_given:,}"), ("features", f"{X.shape[1]:,}"), ("missing values", f"{missing:,}")]
-    if assessment.classes is None:
-        return [*facts, ("target", f"{words.figure(float(y.min()))} to {words.figure(float(y.max()))}")]
-    counts = [f"{name} ({int(np.sum(y == name)):,})" for name in assessment.classes]
-    return [*facts, ("classes", ", ".join(counts))]
+def _now() -> str:
+    now = datetime.datetime.now().astimezone()
+    return f"{now:%B} {now.day}, {now:%Y, %H:%M %Z}"
+
+
+def _data_facts(X: Any, y: np.ndarray, classes: bool, known: Sequence[tuple[str, str]] | None) -> list[tuple[str, str]]:
+    """Return what is known of all rows that were given, also where some of them were drawn."""
+    facts = [("rows", f"{y.size:,}"), *(known if known is not None else _columns(X))]
+    if not classes:
+        return [*facts, ("target", words.span(float(y.min()), float(y.max())))]
+    counts = zip(*np.unique(y, return_counts=True), strict=True)
+    return [*facts, ("classes", ", ".join(f"{name} ({count:,})" for name, count in counts))]
+
+
+def _columns(X: Any) -> list[tuple[str, str]]:
+    facts = [("features", f"{X.shape[1]:,}")]
+    if is_on_disk(X):  # reading all of it would take long
+        return facts
+    missing = int(np.sum(np.asarray(pd.isna(X.data if hasattr(X, "tocsr") else X))))
+    return [*facts, ("missing values", f"{missing:,}")]
 
 
 def _setting(value: Any) -> str:
@@ -263,9 +256,6 @@ def _call(model: Any, folds: int, max_samples: int, seed: int, n_given: int) -> 
     return f'model.report(X, y, "report.html", {options})'
 
 
-def _test_score(model: Any, X: Any, y: Any, metric: str, seed: int) -> Interval:
-    y = column_or_1d(y)
+def _test_score(model: Any, X: Any, y: np.ndarray, metric: str, seed: int) -> Interval:
     predicted = model.predict(X)
-    if is_classifier(model):
-        return accuracy(predicted == y, y, metric)
-    return explained(y.astype(np.float64), [predicted], seed)[0][0]
+    return accuracy(predicted == y, y, metric) if is_classifier(model) else explained(y, [predicted], seed)[0][0]

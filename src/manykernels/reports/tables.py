@@ -230,7 +230,8 @@ _STYLE: dict = {
 
 def _caption(weights: np.ndarray, shown: np.ndarray, active: int, what: str) -> str:
     zero = len(weights) - active
-    parts = [f"{active} of {len(weights)} {what}s {'has' if active == 1 else 'have'} a positive weight"]
+    noun, verb = what if len(weights) == 1 else f"{what}s", "has" if active == 1 else "have"
+    parts = [f"{active} of {len(weights)} {noun} {verb} a positive weight"]
     if len(shown) < active:
         rest = 1.0 - weights[shown].sum() / weights.sum()
         parts.append(f"{active - len(shown)} not shown hold {rest:.1%}")

@@ -13,7 +13,9 @@ from html import escape
 
 import numpy as np
 
-_MAX_CURVE, _MAX_POINTS = 150, 1500
+MAX_POINTS, _MAX_CURVE = 1500, 150
+# Ticks with more steps than this between them and zero are written as differences from the first.
+_MANY_STEPS = 10_000
 N_COLORS = 8
 # The frame of charts with axes, in units of the SVG: width, height and margins.
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 400, 320, 58, 14, 12, 46
@@ -102,7 +104,7 @@ def scatter(x: np.ndarray, y: np.ndarray, title: str, description: str, labels: 
     >>> scatter(x, x, "title", "five points", ("x", "y"), "diagonal").count("h0")
     5
     """
-    keep = np.unique(np.linspace(0, x.size - 1, _MAX_POINTS).astype(int))
+    keep = np.unique(np.linspace(0, x.size - 1, MAX_POINTS).astype(int))
     both = (_range(np.concatenate([x, y])),) * 2 if line == "diagonal" else (_range(x), _range(np.append(y, 0.0)))
     frame = _Frame(*both)
     ends = frame.path(both[0], both[0] if line == "diagonal" else [0.0, 0.0])
@@ -119,12 +121,29 @@ def nice_ticks(low: float, high: float, wanted: int = 5) -> list[float]:
     >>> from manykernels.reports.html.charts import nice_ticks
     >>> nice_ticks(0.0, 1.0), nice_ticks(24.0, 347.0)
     ([0.0, 0.2, 0.4, 0.6, 0.8, 1.0], [100.0, 200.0, 300.0])
+    >>> nice_ticks(-1e-14, 1.2e-14)
+    [-1e-14, -5e-15, 0.0, 5e-15, 1e-14]
     """
     rough = (high - low) / wanted
-    unit = 10.0 ** math.floor(math.log10(rough))
+    power = math.floor(math.log10(rough))
+    unit = 10.0**power
     step = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= rough * (1 - 1e-9))
     first = math.ceil(low / step - 1e-9)
-    return [round((first + i) * step, 12) for i in range(int((high - first * step) / step + 1e-9) + 1)]
+    return [round((first + i) * step, 1 - power) for i in range(int((high - first * step) / step + 1e-9) + 1)]
+
+
+def tick_words(ticks: Sequence[float]) -> tuple[list[str], str]:
+    """Return what stands at the ticks of an axis, and what to add to its name where they are written as differences.
+
+    Examples
+    --------
+    >>> from manykernels.reports.html.charts import tick_words
+    >>> tick_words([0.0, 0.5, 1.0]), tick_words([1.7e9, 1.7e9 + 50])
+    ((['0', '0.5', '1'], ''), (['0', '50'], ', less 1700000000'))
+    """
+    if len(ticks) < 2 or max(map(abs, ticks)) <= _MANY_STEPS * (ticks[1] - ticks[0]):
+        return [f"{tick:g}" for tick in ticks], ""
+    return [f"{tick - ticks[0]:g}" for tick in ticks], f", less {ticks[0]:.15g}"
 
 
 class _Frame:
@@ -156,20 +175,24 @@ class _Frame:
     def _axes(self, x_label: str, y_label: str) -> str:
         floor, ceiling = f"{_HEIGHT - _BOTTOM}", f"{_TOP}"
         parts = []
-        for tick in nice_ticks(*self._x):
+        ticks = nice_ticks(*self._x)
+        labels, offset = tick_words(ticks)
+        for tick, label in zip(ticks, labels, strict=True):
             across = self.at(tick, self._y[0])[0]
             parts.append(f'<path class="grid" d="M{across} {ceiling}V{floor}"/>')
-            parts.append(f'<text x="{across}" y="{_HEIGHT - _BOTTOM + 16}" text-anchor="middle">{tick:g}</text>')
-        for tick in nice_ticks(*self._y):
+            parts.append(f'<text x="{across}" y="{_HEIGHT - _BOTTOM + 16}" text-anchor="middle">{label}</text>')
+        x_label, ticks = x_label + offset, nice_ticks(*self._y)
+        labels, offset = tick_words(ticks)
+        for tick, label in zip(ticks, labels, strict=True):
             down = self.at(self._x[0], tick)[1]
             parts.append(f'<path class="grid" d="M{_LEFT} {down}H{_WIDTH - _RIGHT}"/>')
-            parts.append(f'<text x="{_LEFT - 6}" y="{down}" dy="4" text-anchor="end">{tick:g}</text>')
+            parts.append(f'<text x="{_LEFT - 6}" y="{down}" dy="4" text-anchor="end">{label}</text>')
         middle = (_LEFT + _WIDTH - _RIGHT) / 2, (_TOP + _HEIGHT - _BOTTOM) / 2
         parts.append(
             f'<text class="axis" x="{middle[0]}" y="{_HEIGHT - 8}" text-anchor="middle">{escape(x_label)}</text>'
         )
         turned = f'transform="translate(14 {middle[1]}) rotate(-90)" text-anchor="middle"'
-        parts.append(f'<text class="axis" {turned}>{escape(y_label)}</text>')
+        parts.append(f'<text class="axis" {turned}>{escape(y_label + offset)}</text>')
         return "".join(parts)
 
 

@@ -19,6 +19,9 @@ from manykernels.reports.intervals import Interval
 from manykernels.reports.learned import Learned, Part
 
 _SHOWN_VIEWS, _SHOWN_FORMS, _SHOWN_FEATURES, _SHOWN_STABLE = 15, 12, 20, 12
+# Kernels that are too narrow are said to be at the top of the page from this part of the weight on.
+_WORTH_SAYING = 0.05
+_MUCH = 0.05
 _DOTS = "Bars: this model. Dots, and the small figures: refits that each left out one part of the rows."
 
 
@@ -103,6 +106,7 @@ def _headline(learned: Learned, assessment: Assessment) -> str:
     sentences = (
         words.kernels_sentence(learned),
         words.view_sentence(learned),
+        words.narrow_sentence(learned) if learned.too_narrow.share >= _WORTH_SAYING else "",
         words.score_sentence(assessment),
         words.comparison_sentence(assessment),
     )
@@ -139,12 +143,12 @@ def _learned_section(learned: Learned) -> str:
     ]
     if learned.n_vectors > 1:
         parts.append(paragraph(f"Each of {learned.n_vectors} classes has weights of its own; these are their means."))
-    parts.append("<h3>Weight by view</h3>" + paragraph(_DOTS, "note"))
-    parts.append(_top("Weight by view", "view", learned.by_view, _SHOWN_VIEWS, "view"))
+    parts.append("<h3>Weight by view</h3>" + paragraph(words.narrow_sentence(learned)) + paragraph(_DOTS, "note"))
+    parts.append(_top("Weight by view", "view", learned.by_view, _SHOWN_VIEWS, learned.too_narrow))
     if len(learned.by_form) > 1:
         text = "The same weight by the form of the kernel: which widths, degrees or parameters matter."
         parts.append("<h3>Weight by form and width</h3>" + paragraph(text))
-        parts.append(_top("Weight by form and width", "form", learned.by_form, _SHOWN_FORMS, "form"))
+        parts.append(_top("Weight by form and width", "form", learned.by_form, _SHOWN_FORMS))
     text = (
         "The weight is the kernel's factor in the learned sum, the share its part of all weights. "
         "Mean and spread (standard deviation) are of the share in the refits."
@@ -152,15 +156,20 @@ def _learned_section(learned: Learned) -> str:
     return "".join([*parts, "<h3>All kernels</h3>", paragraph(text), kernels(learned)])
 
 
-def _top(caption: str, head: str, parts: Sequence[Part], limit: int, noun: str) -> str:
-    """Return the largest parts as bars, and what the others hold in a sentence."""
-    some = [part for part in parts if part.share > 0 or part.refits.max(initial=0.0) > 0][:limit]
+def _top(caption: str, noun: str, parts: Sequence[Part], limit: int, last: Part | None = None) -> str:
+    """Return the largest parts as bars and what the others hold in a sentence; one part may come last."""
+    some = [part for part in parts if _counts(part)][:limit]
     left, held = len(parts) - len(some), sum(part.share for part in parts[len(some) :])
     more = ""
     if left:
         verb = "has" if left == 1 else "have"
         more = f"{words.count(left, f'more {noun}')} {verb} {words.percent(held) if held else 'none'} of the weight."
-    return bars(caption, head, some, more)
+    return bars(caption, noun, [*some, *([last] if last is not None and last.share > 0 else [])], more)
+
+
+def _counts(part: Part) -> bool:
+    """Tell whether a part is worth a row: what reads as zero is, if a refit gave it much."""
+    return part.share > 0 or part.refits.max(initial=0.0) >= _MUCH
 
 
 def _sure_section(learned: Learned) -> str:
@@ -224,7 +233,8 @@ def _features_section(learned: Learned) -> str:
         "The weight of each kernel is divided evenly over the features that it sees; the shares sum to 100%. "
         "This says where the model looks, not in which direction a feature acts, and not what causes what."
     )
-    return paragraph(text) + _top("Importance of features", "feature", learned.by_feature, _SHOWN_FEATURES, "feature")
+    shown = _top("Importance of features", "feature", learned.by_feature, _SHOWN_FEATURES, learned.too_narrow)
+    return paragraph(text) + shown
 
 
 def _computed_section(facts: Facts) -> str:

@@ -76,6 +76,7 @@
     const searched = data.names.map((name, k) => `${name}\n${data.views[data.view[k]]}`.toLowerCase());
     let order = Array.from({ length: count }, (_, k) => k);
     let limit = FIRST;
+    let printing = false;
 
     const valueOf = (key, k) => (key === "view" ? data.views[data.view[k]] : data[key][k]);
     const textOf = (key, k) => {
@@ -102,14 +103,17 @@
     };
     const show = () => {
       const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
-      const found = order.filter((k) => words.every((word) => searched[k].includes(word)));
+      const found = order.filter(
+        (k) => words.every((word) => searched[k].includes(word)) && (!printing || data.share[k] || data.mean?.[k])
+      );
       const shown = found.slice(0, limit);
       table.tBodies[0].replaceChildren(...shown.map(row));
       const number = (value) => value.toLocaleString("en-US");
       const left = data.total - count;
       status.textContent =
-        `Showing ${number(shown.length)} of ${number(found.length)} kernels` +
-        (words.length ? ` that match, of ${number(data.total)} in all.` : ".") +
+        `Showing ${number(shown.length)} of ${number(found.length)} kernel${found.length === 1 ? "" : "s"}` +
+        (printing ? " with a positive weight" : "") +
+        (words.length ? ` that match${found.length === 1 ? "es" : ""}, of ${number(data.total)} in all.` : ".") +
         (left ? ` ${number(left)} with smaller weights are left out of the table.` : "");
       more.hidden = shown.length === found.length;
     };
@@ -130,8 +134,13 @@
       limit += STEP;
       show();
     });
+    let before = limit;
     window.addEventListener("beforeprint", () => {
-      limit = PRINTED;
+      [before, limit, printing] = [limit, PRINTED, true];
+      show();
+    });
+    window.addEventListener("afterprint", () => {
+      [limit, printing] = [before, false];
       show();
     });
     document.querySelectorAll(".controls").forEach((part) => {

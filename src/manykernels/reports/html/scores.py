@@ -11,7 +11,7 @@ from sklearn.metrics import roc_curve
 from manykernels.reports.assessment import Assessment, Outcome
 from manykernels.reports.baselines import CONSTANT
 from manykernels.reports.html import words
-from manykernels.reports.html.charts import N_COLORS, interval, roc, scatter
+from manykernels.reports.html.charts import MAX_POINTS, N_COLORS, interval, roc, scatter
 from manykernels.reports.html.tables import Cell, confusion, table
 from manykernels.reports.intervals import Interval, area_under_roc
 
@@ -37,7 +37,7 @@ def scores_section(assessment: Assessment, test_score: Interval | None = None, n
     parts = [f"<p>{escape(words.score_sentence(assessment))} {escape(words.comparison_sentence(assessment))}</p>"]
     if test_score is not None:
         text = (
-            f"On the {n_test:,} rows of test data that were given, the fitted model itself has "
+            f"On {words.count(n_test, 'row')} of test data, which it has not seen, the fitted model itself has "
             f"{words.metric_words(assessment)} {words.score_words(test_score.value, classes)} "
             f"(95% interval {words.interval_words(test_score, classes)})."
         )
@@ -165,11 +165,13 @@ def _number_errors(assessment: Assessment) -> str:
         f"Half of the predictions are off by less than {words.figure(typical)}; the root mean squared error is "
         f"{words.figure(rms)}, the mean error {words.figure(mean, 2)}."
     )
+    some = f"{MAX_POINTS:,} of " if truth.size > MAX_POINTS else ""
+    drawn = some + words.count(truth.size, "point")
     against = scatter(
         truth,
         predicted,
         "Predicted against actual",
-        f"{truth.size} points; {words.score_sentence(assessment)} The line is where both are equal.",
+        f"{drawn}; {words.score_sentence(assessment)} The line is where both are equal.",
         ("actual", "predicted, on unseen rows"),
         "diagonal",
     )

@@ -193,7 +193,8 @@ def _columns(learned: Learned) -> list[tuple[str, str]]:
     found = [("kernel", "names"), ("view", "view"), ("weight #", "weight"), ("share #", "share")]
     if learned.refits.shape[0]:
         found += [("mean in refits #", "mean"), ("spread #", "spread"), ("used in refits #", "used")]
-    return [*found, ("twins", "twins")] if learned.twins else found
+    found += [("twins", "twins")] if learned.twins else []
+    return [*found, ("too narrow", "narrow")] if learned.narrow.any() else found
 
 
 def _kernel_data(learned: Learned, order: np.ndarray, names: list[str]) -> dict[str, Any]:
@@ -217,6 +218,8 @@ def _kernel_data(learned: Learned, order: np.ndarray, names: list[str]) -> dict[
     if learned.twins:
         letter = {k: twin_name(i) for i, group in enumerate(learned.twins) for k in group}
         data["twins"] = [letter.get(int(k), "") for k in order]
+    if learned.narrow.any():
+        data["narrow"] = ["yes" if narrow else "" for narrow in learned.narrow[order].tolist()]
     return data
 
 
@@ -226,7 +229,7 @@ def _kernel_row(data: dict[str, Any], place: int) -> list[Cell]:
         value = data[key][place]
         if key == "view":
             cells.append(Cell(data["views"][value]))
-        elif key in ("names", "twins"):
+        elif isinstance(value, str):
             cells.append(Cell(value))
         elif key == "used":
             cells.append(Cell(f"{value} of {data['folds']}", value))

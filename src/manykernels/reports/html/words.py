@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+
+import numpy as np
 
 from manykernels.reports.assessment import Assessment, Outcome
 from manykernels.reports.baselines import CONSTANT
 from manykernels.reports.intervals import Interval
-from manykernels.reports.learned import Certificate, Learned
+from manykernels.reports.learned import Certificate, Learned, Part
+from manykernels.reports.steps import UNEVEN, evenness
 
 NOTHING = "\u2013"  # where there is no figure
+# Weights are about the same if the largest is less than so many times the smallest.
+_ALIKE = 1.5
+# The share of a view is not stable if it moves by more than this, and by more than half of itself.
+_WIDE = 0.1
+# Weights are stable if so much of them is in parts that keep at least half of their share.
+_STABLE = 0.8
 
 
 def percent(share: float) -> str:
@@ -36,6 +46,19 @@ def figure(value: float, digits: int = 4) -> str:
     ('0.1235', '–', '1.235e+06')
     """
     return NOTHING if math.isnan(value) else f"{value:.{digits}g}"
+
+
+def span(low: float, high: float) -> str:
+    """Return two ends with so many digits that they tell apart what lies between.
+
+    Examples
+    --------
+    >>> from manykernels.reports.html.words import span
+    >>> span(0.0, 2.5), span(1.7e9, 1.7e9 + 50)
+    ('0 to 2.5', '1700000000 to 1700000050')
+    """
+    digits = min(max(4, 3 + math.ceil(math.log10(max(abs(low), abs(high)) / (high - low)))), 15)
+    return f"{figure(low, digits)} to {figure(high, digits)}"
 
 
 def count(number: int, noun: str) -> str:
@@ -95,8 +118,13 @@ def difference_words(interval: Interval, classes: bool) -> tuple[str, str]:
     >>> from manykernels.reports.intervals import Interval
     >>> difference_words(Interval(0.02, -0.01, 0.05), True)
     ('+2.0 points', '−1.0 to +5.0')
+    >>> difference_words(Interval(0.02, 0.0004, 0.05), False)
+    ('+0.0200', '+0.0004 to +0.0500')
     """
     factor, digits = (100, 1) if classes else (1, 3)
+    if interval.excludes_zero:  # no end may read as zero then
+        nearest = factor * min(abs(interval.low), abs(interval.high))
+        digits = max(digits, math.ceil(-math.log10(nearest)))
     value, low, high = (_signed(factor * x, digits, plus=True) for x in (interval.value, interval.low, interval.high))
     return f"{value} points" if classes else value, f"{low} to {high}"
 
@@ -132,28 +160,48 @@ def kernels_sentence(learned: Learned) -> str:
         return "There is one kernel, and it has all the weight."
     if active == 0:
         return f"None of the {total:,} kernels has a positive weight: the model predicts a constant."
-    if learned.is_family:
-        return (
-            f"{_upper(count(active, 'kernel'))} were selected from the family; {most} of them carry 90% of the weight."
-        )
-    if active == total and most > 0.8 * total:
+    if active == total and learned.shares.max() < _ALIKE * learned.shares.min():
         return f"All {total:,} kernels have about the same weight."
-    verb = "carries" if active == 1 else "carry"
-    whole = f"{active:,} of {total:,} kernels {verb} all the weight"
-    return f"{whole}, and {most} of them carry 90% of it." if most < active else f"{whole}."
+    if learned.is_family:
+        whole = f"{count(active, 'kernel')} {'was' if active == 1 else 'were'} selected from the family"
+    elif active == total:
+        whole = f"All {total:,} kernels have a positive weight"
+    else:
+        whole = f"{active:,} of {total:,} kernels {'carries' if active == 1 else 'carry'} all the weight"
+    few = f", and {most:,} of them {'carries' if most == 1 else 'carry'} 90% of the weight" if most < active else ""
+    return f"{whole}{few}."
 
 
 def view_sentence(learned: Learned) -> str:
     """Say which view has most of the weight."""
-    if len(learned.by_view) < 2 or learned.n_active == 0:
+    if len(learned.by_view) < 2 or learned.by_view[0].share == 0:
         return ""
     first, second = learned.by_view[:2]
-    if first.share - second.share < 0.1 * first.share:
-        return (
-            f"No view stands out: “{first.name}” has {percent(first.share)}, “{second.name}” {percent(second.share)}."
-        )
     rest = f", “{second.name}” {percent(second.share)}" if second.share > 0 else ""
-    return f"The view “{first.name}” has {percent(first.share)} of the weight{rest}."
+    if first.share - second.share < 0.1 * first.share:
+        return f"No view stands out: “{first.name}” has {percent(first.share)}{_unstable(first)}{rest}."
+    return f"The view “{first.name}” has {percent(first.share)} of the weight{_unstable(first)}{rest}."
+
+
+def _unstable(part: Part) -> str:
+    """Return the range of a part over the refits where it is wide."""
+    low, high = part.refits.min(initial=np.inf), part.refits.max(initial=-np.inf)
+    if high - low <= max(_WIDE, part.share / 2):
+        return ""
+    return f" ({percent(float(low))} to {percent(float(high))} in the refits: not stable)"
+
+
+def narrow_sentence(learned: Learned) -> str:
+    """Say what kernels that are too narrow are, if there are any."""
+    number = int(learned.narrow.sum())
+    if number == 0:
+        return ""
+    are, they = ("is", "it acts") if number == 1 else ("are", "they act")
+    return (
+        f"{count(number, 'kernel')} with {percent(learned.too_narrow.share)} of the weight {are} so narrow that every "
+        f"row is alike only to itself: {they} like a ridge, which smooths the fit, and say{'s' if number == 1 else ''} "
+        "nothing about new rows."
+    )
 
 
 def score_sentence(assessment: Assessment) -> str:
@@ -163,7 +211,11 @@ def score_sentence(assessment: Assessment) -> str:
     if classes:
         cases = "of the cases of a class, on average over the classes"
         cases = cases if assessment.metric == "balanced accuracy" else "of the cases"
-        return f"On rows it has not seen, it is right in {score_words(score.value, True)} {cases} {around}."
+        text = f"On rows it has not seen, it is right in {score_words(score.value, True)} {cases} {around}."
+        if assessment.metric == "balanced accuracy" or evenness(assessment.truth) >= UNEVEN:
+            return text
+        other = score_words(assessment.model.beside["balanced accuracy"], True)
+        return f"{text} The classes are uneven: on average over them, it is right in {other}."
     return (
         f"On rows it has not seen, it explains {percent(max(score.value, 0.0))} of the variance "
         f"(R² {score_words(score.value, False)}, 95% interval {interval_words(score, False)})."
@@ -194,7 +246,7 @@ def comparison_sentence(assessment: Assessment) -> str:
     for outcome in assessment.outcomes[1:]:
         by_verdict.setdefault(verdict(outcome), []).append(_the(outcome.name))
     parts = [
-        f"{words} {_listed(by_verdict[key])}"
+        f"{words} {listed(by_verdict[key])}"
         for key, words in (
             ("this model is better", "better than"),
             ("this model is worse", "worse than"),
@@ -202,7 +254,8 @@ def comparison_sentence(assessment: Assessment) -> str:
         )
         if key in by_verdict
     ]
-    return f"It is {', and '.join(parts)}." if parts else ""
+    *first, last = parts
+    return f"It is {', '.join(first)}, and {last}." if first else f"It is {last}."
 
 
 def certificate_sentence(found: Certificate) -> str:
@@ -251,15 +304,13 @@ def stability_sentence(learned: Learned) -> str:
     if n_folds == 0 or learned.n_active == 0:
         return ""
     active = learned.shares > 0
-    always = active & (learned.used == n_folds)
     parts = [
         f"The model was fitted {n_folds} more times, each time without one part of the rows.",
-        _always(int(always.sum()), learned.n_active, "kernel", float(learned.shares[always].sum())),
+        _kept(learned.shares[active], learned.refits[:, active], "kernel"),
     ]
-    if len(learned.by_view) > 1:
-        views = [view for view in learned.by_view if view.share > 0]
-        kept = [view.share for view in views if view.refits.min() > 0]
-        parts.append(_always(len(kept), len(views), "view", sum(kept)))
+    views = [view for view in learned.by_view if view.share > 0]
+    if len(learned.by_view) > 1 and views:
+        parts.append(_kept(np.array([v.share for v in views]), np.array([v.refits for v in views]).T, "view"))
     if learned.is_family:
         parts.append("A family is searched anew each time: a kernel with a slightly other parameter counts as new.")
     elif learned.twins:
@@ -269,26 +320,37 @@ def stability_sentence(learned: Learned) -> str:
     return " ".join(parts)
 
 
-def _always(number: int, total: int, noun: str, share: float) -> str:
-    """Say how many of the kernels or views were used in every refit, and what part of the weight they have."""
-    if number == 0:
-        return f"None of the {count(total, noun)} with a positive weight was used every time."
-    if number == total:
-        return f"Every {noun} with a positive weight was used every time."
-    was = "was used every time and has" if number == 1 else "were used every time and have"
-    return f"{number:,} of the {count(total, noun)} with a positive weight {was} {percent(share)} of it."
+def _kept(shares: np.ndarray, refits: np.ndarray, noun: str) -> str:
+    """Say how many kernels or views kept half of their share in every refit, and whether that is stable."""
+    kept = refits.min(axis=0) >= shares / 2
+    number, part = int(kept.sum()), float(shares[kept].sum() / shares.sum())
+    verdict = "stable" if part >= _STABLE else "partly stable" if part >= 1 - _STABLE else "not stable"
+    if number in (0, shares.size):
+        which = f"None of the {count(shares.size, noun)}" if number == 0 else f"Every {noun}"
+        found = f"{which} with a positive weight kept at least half of its share in every refit"
+    else:
+        has, its = ("has", "its") if number == 1 else ("have", "their")
+        which = (
+            f"{number:,} of the {count(shares.size, noun)} with a positive weight, which {has} {percent(part)} of it,"
+        )
+        found = f"{which} kept at least half of {its} share in every refit"
+    return f"{found}: the weights of the {noun}s are {verdict}."
 
 
 def _the(name: str) -> str:
     return f"a {name}" if name == CONSTANT else f"the {name}"
 
 
-def _listed(names: list[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """Return names as a list in a sentence.
+
+    Examples
+    --------
+    >>> from manykernels.reports.html.words import listed
+    >>> listed(["a", "b", "c"])
+    'a, b and c'
+    """
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _upper(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _signed(value: float, digits: int, plus: bool = False) -> str:

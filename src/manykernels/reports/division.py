@@ -1,0 +1,134 @@
+"""How the weight of a fitted model is divided over kernels, views and features; and which kernels are too narrow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils import _safe_indexing
+
+# The largest kernels are looked at, on a few rows, which are enough to see how narrow one is.
+_KERNELS, _ROWS = 2000, 60
+# A kernel is too narrow if two different rows are on average less alike than this part of what a row is to itself.
+_NARROW_BELOW = 1e-3
+
+
+@dataclass(frozen=True)
+class Division:
+    """What a fit learned, as shares of the whole weight.
+
+    A kernel that is so narrow that every row is alike only to itself is a multiple of the identity matrix: it makes
+    the fit smoother, as a ridge does, and says nothing on new rows. Views and features do not get its share.
+
+    Attributes
+    ----------
+    names : sequence of str, one for each kernel
+    shares : ndarray of shape (n_kernels,)
+    narrow : bool array of shape (n_kernels,)
+        Which kernels with a positive weight are too narrow.
+    views : dict from the name of a view to its share
+    importances : ndarray of shape (n_features,)
+    """
+
+    names: Sequence[str]
+    shares: np.ndarray
+    narrow: np.ndarray
+    views: dict[str, float]
+    importances: np.ndarray
+
+    @property
+    def narrow_share(self) -> float:
+        """The part of the weight that kernels which are too narrow have."""
+        return float(self.shares[self.narrow].sum())
+
+
+def divide(estimator: Any, X: Any, seed: int = 0) -> Division:
+    """Divide the weight of a fitted estimator.
+
+    Parameters
+    ----------
+    estimator : fitted estimator with kernels
+    X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
+        Of which a few rows show how narrow the kernels are.
+    seed : int, default 0
+        Chooses the rows.
+
+    Returns
+    -------
+    Division
+
+    Examples
+    --------
+    >>> from manykernels import MKLClassifier
+    >>> from manykernels.kernels import Gaussian
+    >>> from manykernels.reports.division import divide
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> found = divide(MKLClassifier([Gaussian(1.0), Gaussian(1e-3)], norm=2).fit(X, y), X)
+    >>> found.narrow, round(found.views["all features"] + found.narrow_share, 6)
+    (array([False,  True]), 1.0)
+    """
+    shares = shares_of(estimator.weights_)
+    narrow = _narrow(estimator, X, shares, seed)
+    views = dict(zip(estimator.group_names_, shares_of(estimator.group_weights_).tolist(), strict=True))
+    importances = np.array(estimator.feature_importances_)
+    columns = _columns(estimator) if narrow.any() else {}
+    for k in np.flatnonzero(narrow):
+        view = estimator.kernel_groups_[int(k)]
+        views[view] = max(views[view] - float(shares[k]), 0.0)
+        positions = columns.get(estimator.kernel_names_[int(k)], columns.get(view, np.arange(importances.size)))
+        importances[positions] -= shares[k] / positions.size
+    # What is left of nothing is rounding.
+    return Division(estimator.kernel_names_, shares, narrow, views, np.where(importances > 1e-12, importances, 0.0))
+
+
+def shares_of(weights: np.ndarray) -> np.ndarray:
+    """Return the part that each weight has in the whole; of several weight vectors the mean.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.reports.division import shares_of
+    >>> shares_of(np.array([[1.0, 3.0], [2.0, 2.0]]))
+    array([0.375, 0.625])
+    """
+    rows = np.atleast_2d(weights)
+    totals = rows.sum(axis=1, keepdims=True)
+    return np.divide(rows, totals, out=np.zeros_like(rows), where=totals > 0).mean(axis=0)
+
+
+def matrices(estimator: Any, X: Any, shares: np.ndarray, n_kernels: int, n_rows: int, seed: int) -> Any:
+    """Return the places of the largest kernels, and their matrices on some rows.
+
+    Returns
+    -------
+    places : int array of shape (n_places,)
+        At most ``n_kernels``, the largest first.
+    stack : ndarray of shape (n_places, n, n)
+        On at most ``n_rows`` rows; a model that does not hold its kernels one by one raises ValueError.
+    """
+    places = np.argsort(-shares, kind="stable")[: min(int(np.count_nonzero(shares)), n_kernels)]
+    rows = np.sort(np.random.default_rng(seed).permutation(X.shape[0])[:n_rows])
+    return places, estimator.kernel_matrices(_safe_indexing(X, rows), places)
+
+
+def _narrow(estimator: Any, X: Any, shares: np.ndarray, seed: int) -> np.ndarray:
+    out = np.zeros(shares.size, dtype=bool)
+    if not hasattr(estimator, "kernel_matrices") or not np.any(shares):
+        return out
+    try:
+        places, stack = matrices(estimator, X, shares, _KERNELS, _ROWS, seed)
+    except ValueError:  # there is nothing to look at
+        return out
+    own, n = np.abs(np.trace(stack, axis1=1, axis2=2)), stack.shape[1]
+    others = np.abs(stack).sum(axis=(1, 2)) - own
+    out[places] = (others < _NARROW_BELOW * (n - 1) * own) & (own > 0)
+    return out
+
+
+def _columns(estimator: Any) -> dict[str, np.ndarray]:
+    """Return the columns that kernels look at, by their names; and by views, since a ladder has nodes for kernels."""
+    bound = [entry for predictor in estimator._predictors for entry in predictor.kernel.bound]
+    return {entry.group: entry.positions for entry in bound} | {entry.name: entry.positions for entry in bound}

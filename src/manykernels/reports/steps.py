@@ -1,0 +1,97 @@
+"""What a report asks of models and of rows: the step with the kernels, the score to go by, folds, some of the rows."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
+
+# Beside its share if all classes had the same size (1/2 for two classes): below this the smallest class is small.
+UNEVEN = 0.4
+# Where a constant prediction is right so often, accuracy says little.
+_MOSTLY = 0.8
+_INNER_FOLDS = 3
+
+
+def last_step(model: Any) -> Any:
+    """Return the estimator with the kernels: the model itself, or the end of a pipeline."""
+    return model.steps[-1][1] if isinstance(model, Pipeline) else model
+
+
+def with_last(model: Any, last: Any) -> Any:
+    """Return an unfitted copy of the model with another last step."""
+    if not isinstance(model, Pipeline):
+        return clone(last)
+    return Pipeline(
+        [*((name, clone(step, safe=False)) for name, step in model.steps[:-1]), (model.steps[-1][0], clone(last))]
+    )
+
+
+def as_seen(fitted: Any, X: Any) -> Any:
+    """Return rows as the last step of a fitted pipeline sees them."""
+    return fitted[:-1].transform(X) if isinstance(fitted, Pipeline) and len(fitted.steps) > 1 else X
+
+
+def is_balanced(model: Any) -> bool:
+    """Return whether each class is to count alike."""
+    weights = getattr(last_step(model), "class_weight", None)
+    return isinstance(weights, str) and weights == "balanced"
+
+
+def evenness(y: np.ndarray) -> float:
+    """Return the size of the smallest class beside the mean size.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.reports.steps import UNEVEN, evenness
+    >>> evenness(np.array(["a", "a", "a", "b"])), evenness(np.arange(4)) < UNEVEN
+    (0.5, False)
+    """
+    counts = np.unique(y, return_counts=True)[1]
+    return float(counts.min() / counts.mean())
+
+
+def metric_of(model: Any, y: np.ndarray) -> str:
+    """Return the score to go by: where nearly all rows are of one class, each class is to count alike."""
+    if not is_classifier(model):
+        return "R2"
+    largest = np.unique(y, return_counts=True)[1].max() / y.size
+    return "balanced accuracy" if is_balanced(model) or largest > _MOSTLY else "accuracy"
+
+
+def folds_of(y: np.ndarray, classes: bool, folds: int, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return training and test rows of each fold; classes are spread evenly, those with few rows over some folds."""
+    if not classes:
+        return list(KFold(folds, shuffle=True, random_state=seed).split(y))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        return list(StratifiedKFold(folds, shuffle=True, random_state=seed).split(y, y))
+
+
+def inner_folds(y: np.ndarray, classes: bool, seed: int) -> list[tuple[np.ndarray, np.ndarray]] | None:
+    """Return folds within training rows, None where there are too few rows for any."""
+    # With two rows of two classes, every training part has two classes.
+    enough = int(np.sort(np.unique(y, return_counts=True)[1])[-2:].min()) if classes else y.size // 2
+    return None if enough < 2 else folds_of(y, classes, min(_INNER_FOLDS, enough), seed)
+
+
+def some_rows(X: Any, y: np.ndarray, count: int, seed: int, classes: bool) -> tuple[Any, np.ndarray]:
+    """Return at most ``count`` rows, by chance; of classes a fair share each, and two at least."""
+    if y.size <= count:
+        return X, y
+    order = np.random.default_rng(seed).permutation(y.size)
+    if classes:
+        # A row's place within its class, as a share of the class: taking the smallest gives each class its part.
+        codes = np.unique(y[order], return_inverse=True)[1]
+        place = pd.Series(codes).groupby(codes).cumcount().to_numpy()
+        share = np.where(place < 2, -1.0, place / np.bincount(codes)[codes])
+        order = order[np.argsort(share, kind="stable")]
+    rows = np.sort(order[:count])
+    return _safe_indexing(X, rows), y[rows]
