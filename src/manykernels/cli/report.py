@@ -30,8 +30,8 @@ ENCODED = (
 )
 
 CHOSEN = (
-    "`fit --cv` chose C and the norm on rows that are scored here: scores may be slightly too good, but not that on the "
-    "rows which `fit` held out."
+    "`fit --cv` chose C and the norm on rows that are scored here: scores may be slightly too good, but not that on "
+    "the rows which `fit` held out."
 )
 
 
