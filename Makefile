@@ -8,7 +8,7 @@ demo: .venv/installed
 	$(BIN)/manykernels demo
 
 test: .venv/installed-dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check .

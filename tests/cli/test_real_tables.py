@@ -205,6 +205,7 @@ class TestOpened:
             "test_size": 0.3,
             "seed": 2,
             "rows": 240,
+            "cv": None,
             "views": {},
             "balance": "auto",
             "weighted": True,

@@ -191,7 +191,7 @@ def test_features_on_the_device(loss, approximation, factors, monkeypatch):
     np.testing.assert_allclose(there.decision_function(X), plain, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("settings", [{"center": True}, {"normalize": "cosine"}, {"loss": "logistic"}], ids=str)
+@pytest.mark.parametrize("settings", [{}, {"normalize": "cosine"}, {"loss": "logistic"}], ids=str)
 def test_features_of_missing_views_on_the_device(settings, monkeypatch):
     monkeypatch.setattr(predictor, "_MANY_VALUES", 1)
     X, y = classes()
