@@ -197,11 +197,12 @@ def test_features_of_missing_views_on_the_device(settings, monkeypatch):
     X, y = classes()
     X[::7, :2] = np.nan
     kernels = [Gaussian(2.0, columns=[0, 1]), Polynomial(2, columns=[2, 3]), Linear(columns=[0, 1])]
-    settings = {"approximation": "nystroem", "rank": 8, "norm": 2, "random_state": 0, "missing": "ignore", **settings}
+    settings = {"norm": 2, "random_state": 0, "missing": "ignore", "tol": 1e-6, **settings}
+    settings |= {"approximation": "nystroem", "rank": 8}
     here = MKLClassifier(kernels, **settings).fit(X, y)
     there = MKLClassifier(kernels, **settings, device="torch:cpu").fit(X, y)
-    np.testing.assert_allclose(there.weights_, here.weights_, rtol=0, atol=0.02)
-    np.testing.assert_allclose(there.decision_function(X), here.decision_function(X), rtol=0, atol=0.05)
+    np.testing.assert_allclose(there.weights_, here.weights_, rtol=0, atol=1e-3)
+    np.testing.assert_allclose(there.decision_function(X), here.decision_function(X), rtol=0, atol=0.01)
 
 
 def test_features_of_sparse_data_and_regression_on_the_device():
