@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from manykernels.compute.gpu import Device, Tensor
+from manykernels.compute.linalg import JITTERS
 from manykernels.compute.memory import human_bytes
 
 _SHARE = 0.7  # of the free memory; the rest is for blocks in flight and for the matrix that is factored
 _COPIES = 4  # of a block, in float64, while its features are made
 _MOST_FACTORED = 16_000
 _PANEL = 1024  # columns at a time of a symmetric matrix, of which half is computed
-_JITTERS = (0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4)
 
 
 class DeviceFeatureTable:
@@ -215,8 +215,7 @@ class DeviceFeatureTable:
         """Return the lower triangle of [X 1]' D [X 1] on some columns; without an intercept the border is 0."""
         device, size = self._device, columns.size
         bend, factor = device.send(np.sqrt(curvature)), device.send(root)
-        every = size == self.n_columns
-        places = slice(None) if every else device.places(columns)
+        places = slice(None) if size == self.n_columns else device.places(columns)
         total = device.zeros(size + 1, size + 1)
 
         def scaled(rows: slice, block: Tensor) -> Tensor:
@@ -234,7 +233,7 @@ class DeviceFeatureTable:
     def _factored(self, system: Tensor) -> Tensor:
         """Return the Cholesky factor of a matrix whose lower triangle is given."""
         level = float(system.diagonal().abs().mean())
-        for before, jitter in zip((0.0, *_JITTERS), _JITTERS, strict=False):
+        for before, jitter in zip((0.0, *JITTERS), JITTERS, strict=False):
             system.diagonal().add_((jitter - before) * level)
             lower, info = self._device.torch.linalg.cholesky_ex(system)
             if int(info) == 0:

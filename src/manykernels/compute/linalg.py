@@ -7,7 +7,8 @@ from numba import njit
 from scipy.linalg import LinAlgError, cho_factor
 
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
-_JITTERS = (0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4)
+# Parts of the mean diagonal that are added, one after the other, until a matrix can be factored.
+JITTERS = (0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4)
 
 
 def cholesky_factor(A: np.ndarray) -> tuple[np.ndarray, bool]:
@@ -24,7 +25,7 @@ def cholesky_factor(A: np.ndarray) -> tuple[np.ndarray, bool]:
     True
     """
     level = float(np.mean(np.abs(A.diagonal())))
-    for jitter in _JITTERS:
+    for jitter in JITTERS:
         try:
             raised = np.array(A.T, order="F")  # in the order that LAPACK wants, so that it takes no copy of its own
             if jitter:
