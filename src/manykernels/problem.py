@@ -21,7 +21,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from manykernels.core.results import Certificate, Machine
+from manykernels.core.results import UNKNOWN, Certificate, Machine
 from manykernels.inner import newton, newton_cg, ridge, smo, svm, svr
 from manykernels.inner.blocks import solve_blocks
 from manykernels.inner.coordinate_descent import MOST_ROUNDS, solve_features
@@ -303,11 +303,13 @@ class Problem:
         return self.bank.quad_forms(machine.beta, subset).sum(axis=0)
 
     def certificate(self, weights: np.ndarray, machine: Machine, quad_forms: np.ndarray) -> Certificate:
-        """Return the primal and the dual value at the machine with these weights; the dual is NaN if unknown."""
-        return Certificate(
-            primal=self.norm.regularizer(weights, quad_forms) + self._losses(machine),
-            dual=self._dual_value(machine, quad_forms) if self.norm.has_dual else np.nan,
-        )
+        """Return the primal and the dual value at the machine with these weights; a value that overflows is infinite."""
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            primal = self.norm.regularizer(weights, quad_forms) + self._losses(machine)
+            dual = self._dual_value(machine, quad_forms) if self.norm.has_dual else UNKNOWN
+        if self.norm.has_dual and not np.isfinite(dual):
+            dual = -np.inf
+        return Certificate(primal if np.isfinite(primal) else np.inf, dual)
 
     def _dual_value(self, machine: Machine, quad_forms: np.ndarray) -> float:
         """Return the dual value at beta or, where the conjugate could be huge, at the best point between 0 and beta.

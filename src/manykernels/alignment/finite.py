@@ -51,6 +51,7 @@ class Aligned:
     exact : bool
         Whether the bound is one, which it is if the search for the best kernel is exact.
     converged : bool
+        Whether ``gap`` fell to the tolerance.
     n_iter : int
     interrupted : bool
     trace : list of Step
@@ -66,6 +67,11 @@ class Aligned:
     n_iter: int = 1
     interrupted: bool = False
     trace: list[Step] = field(default_factory=list)
+
+    @property
+    def gap(self) -> float:
+        """How far the alignment may be below the best one."""
+        return self.bound - self.alignment
 
 
 def uniform(bank: Any, target: Target) -> Aligned:

@@ -223,7 +223,7 @@ class _Selection:
         self._started = time.perf_counter()
 
     def run(self, max_iter: int) -> Aligned:
-        interrupted, converged = False, False
+        interrupted = False
         found, largest, self.exact = self.kernels.search(self.kernels.first(self.T, self.target))
         if largest <= 0.0:
             # All are less aligned than the identity, which does not mean that they are not at all.
@@ -245,9 +245,9 @@ class _Selection:
                 interrupted = True  # half of a step is none
                 break
             closed = self.bound - self.alignment <= self.tol * self.alignment
-            converged = bool(closed or self.alignment - before <= max(0.01 * self.tol * self.alignment, _ROUNDING))
-            if converged:
+            if closed or self.alignment - before <= max(0.01 * self.tol * self.alignment, _ROUNDING):
                 break
+        converged = self.reached.gap <= self.tol
         return replace(self.reached, converged=converged, interrupted=interrupted, trace=self.trace)
 
     def _go_on(self, found: list) -> None:
@@ -310,12 +310,10 @@ class _Selection:
 
     def _report(self) -> None:
         seconds, n_active = time.perf_counter() - self._started, int(np.count_nonzero(self.weights))
-        gap = self.bound - self.alignment
-        self.trace.append(Step(len(self.trace) + 1, seconds, 1.0 - self.alignment, gap, n_active, self.tol))
         bank, weights = self.kernels.final(self.weights)
-        self.reached = Aligned(
-            bank, weights / weights.sum(), self.alignment, self.bound, self.exact, n_iter=len(self.trace)
-        )
+        n_iter = len(self.trace) + 1
+        self.reached = Aligned(bank, weights / weights.sum(), self.alignment, self.bound, self.exact, n_iter=n_iter)
+        self.trace.append(Step(n_iter, seconds, 1.0 - self.alignment, self.reached.gap, n_active, self.tol))
         emit(self.trace[-1])
 
     def _nothing(self, found: list) -> Aligned:

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from manykernels.compute.gpu import Device, Tensor
-from manykernels.compute.linalg import JITTERS
 from manykernels.compute.memory import human_bytes
 
 _SHARE = 0.7  # of the free memory; the rest is for blocks in flight and for the matrix that is factored
@@ -231,11 +230,11 @@ class DeviceFeatureTable:
         return total
 
     def _factored(self, system: Tensor) -> Tensor:
-        """Return the Cholesky factor of a matrix whose lower triangle is given."""
-        level = float(system.diagonal().abs().mean())
-        for before, jitter in zip((0.0, *JITTERS), JITTERS, strict=False):
-            system.diagonal().add_((jitter - before) * level)
-            lower, info = self._device.torch.linalg.cholesky_ex(system)
-            if int(info) == 0:
-                return lower
-        raise np.linalg.LinAlgError(f"a matrix of order {system.shape[0]} is far from positive definite")
+        """Return a triangular factor of a matrix whose lower triangle is given and whose eigenvalues are at least 1."""
+        linalg = self._device.torch.linalg
+        lower, info = linalg.cholesky_ex(system)
+        if int(info) == 0:
+            return lower
+        # As in compute/linalg.py: rounding has made it indefinite, and the nearest matrix that is not is factored.
+        values, vectors = linalg.eigh(system)
+        return linalg.qr((values.clamp_(min=1.0).sqrt_()[:, None] * vectors.T).flip(0), mode="r").R.T

@@ -186,7 +186,7 @@ class FeatureTable:
         system[np.diag_indices(columns.size)] += 1.0
         if not intercept:
             system[-1, -1] = 1.0
-        factored, places = cholesky_factor(system), np.append(columns, factors.size)
+        factored, places = cholesky_factor(system, least=1.0), np.append(columns, factors.size)
 
         def solve(right: np.ndarray) -> np.ndarray:
             out = np.zeros(factors.size + 1)

@@ -4,36 +4,52 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from scipy.linalg import LinAlgError, cho_factor
+from scipy.linalg import LinAlgError, cho_factor, eigh, qr
 
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
-# Parts of the mean diagonal that are added, one after the other, until a matrix can be factored.
-JITTERS = (0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4)
 
 
-def cholesky_factor(A: np.ndarray) -> tuple[np.ndarray, bool]:
+def cholesky_factor(A: np.ndarray, least: float = 0.0) -> tuple[np.ndarray, bool]:
     """Return scipy's Cholesky factor of a symmetric matrix that is positive definite up to rounding.
 
-    Where the factorization fails, a growing multiple of the mean diagonal is added: what is solved with it is then
-    inexact, which a certificate shows.
+    Where rounding has made the matrix indefinite, the factor is that of the nearest one whose eigenvalues are at least
+    ``least``, and not below the rounding either, since what is there is noise. Unlike a multiple of the identity that
+    is added until the factorization works, this leaves the eigenvalues above as they are.
+
+    Parameters
+    ----------
+    A : ndarray of shape (n, n)
+    least : float
+        What the smallest eigenvalue is at least, as the caller knows; 0 where that is not known.
 
     Examples
     --------
     >>> import numpy as np
+    >>> from scipy.linalg import cho_solve
     >>> from manykernels.compute.linalg import cholesky_factor
-    >>> cholesky_factor(np.ones((2, 2)) - 1e-17 * np.eye(2))[1] in (True, False)
-    True
+    >>> A = 1e6 * np.ones((2, 2)) - 1e-12 * np.eye(2)  # plus the identity, if it had not been lost
+    >>> np.round(cho_solve(cholesky_factor(A, least=1.0), np.array([1.0, -1.0])), 6)
+    array([ 1., -1.])
     """
-    level = float(np.mean(np.abs(A.diagonal())))
-    for jitter in JITTERS:
-        try:
-            raised = np.array(A.T, order="F")  # in the order that LAPACK wants, so that it takes no copy of its own
-            if jitter:
-                raised[np.diag_indices_from(raised)] += jitter * level
-            return cho_factor(raised, overwrite_a=True, check_finite=False)
-        except LinAlgError:
-            continue
-    raise LinAlgError(f"a matrix of order {A.shape[0]} is far from positive definite")
+    if not np.all(np.isfinite(A.diagonal())):
+        raise LinAlgError(f"a matrix of order {A.shape[0]} has entries that are not finite")
+    try:
+        # In the order that LAPACK wants, so that it takes no copy of its own.
+        factor, lower = cho_factor(np.array(A.T, order="F"), overwrite_a=True, check_finite=False)
+        if np.all(np.isfinite(factor.diagonal())):
+            return factor, lower
+    except LinAlgError:
+        pass
+    return _factor_of_nearest(A, least), False
+
+
+def _factor_of_nearest(A: np.ndarray, least: float) -> np.ndarray:
+    """Return the upper triangular R for which R'R is the nearest matrix with eigenvalues of at least ``least``."""
+    values, vectors = eigh(A)
+    rounding = np.finfo(values.dtype).eps * values.size * float(max(abs(values[0]), abs(values[-1])))
+    raised = np.maximum(values, max(least, rounding) or 1.0)
+    # The rows of sqrt(values) V' in falling order: each is then reflected with errors of its own size.
+    return qr((np.sqrt(raised)[:, None] * vectors.T)[::-1], mode="r", overwrite_a=True, check_finite=False)[0]
 
 
 def independent_rows(A: np.ndarray, cut: float) -> tuple[np.ndarray, np.ndarray]:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+
+
+# The dual value of a problem that has no dual.
+UNKNOWN = math.nan
+_USELESS = 100.0
 
 
 @dataclass(frozen=True)
@@ -29,11 +35,16 @@ class Machine:
 class Certificate:
     """Values that enclose the optimum: ``dual <= optimum <= primal``.
 
+    Values that are not finite enclose nothing: their gap is infinite. Where a problem has no dual, ``dual`` is
+    ``UNKNOWN`` (NaN), and so is the gap.
+
     Examples
     --------
-    >>> from manykernels.core.results import Certificate
+    >>> from manykernels.core.results import UNKNOWN, Certificate
     >>> Certificate(primal=10.0, dual=9.0).gap
     0.1
+    >>> Certificate(primal=float("nan"), dual=9.0).gap, Certificate(primal=10.0, dual=UNKNOWN).gap
+    (inf, nan)
     """
 
     primal: float
@@ -42,12 +53,30 @@ class Certificate:
     @property
     def gap(self) -> float:
         """The relative duality gap, (primal - dual) / max(|primal|, |dual|)."""
+        if not math.isfinite(self.primal) or math.isinf(self.dual):
+            return math.inf
+        if math.isnan(self.dual):
+            return UNKNOWN
         scale = max(abs(self.primal), abs(self.dual))
         return (self.primal - self.dual) / scale if scale > 0 else 0.0
 
     def within(self, tol: float) -> bool:
-        """Return whether the gap is at most ``tol``; one that is clearly negative is no certificate but rounding."""
+        """Return whether the gap is at most ``tol``; a gap that is clearly negative comes of rounding: no certificate."""
         return -tol <= self.gap <= tol
+
+    def improves(self, other: Certificate | None) -> bool:
+        """Return whether this is the better certificate: the one with the smaller gap.
+
+        The gap of a useless iterate is hardly more than 1, however large its primal is: so one whose primal is a
+        multiple of the other's is never better.
+        """
+        if not math.isfinite(self.primal):
+            return False
+        if other is None or math.isnan(self.dual) or not math.isfinite(other.primal):
+            return True
+        if max(self.primal, other.primal) > _USELESS * min(abs(self.primal), abs(other.primal)):
+            return self.primal < other.primal
+        return abs(self.gap) < abs(other.gap)
 
 
 @dataclass(frozen=True)

@@ -192,15 +192,19 @@ class AlignedEstimator(KernelEstimator):
         self.group_weights_ = group_weights[0]
         self.active_ = np.flatnonzero(weights > 0)
         self.alignment_, self.alignment_bound_ = found.alignment, found.bound
-        self.gap_, self.gap_is_exact_ = found.bound - found.alignment, found.exact
-        self.converged_, self.n_iter_, self.trace_ = found.converged, found.n_iter, found.trace
+        self.gap_, self.gap_is_exact_ = found.gap, found.exact
+        # Weights by a formula ("uniform", "independent") have no optimum to come near to, and no gap.
+        self.converged_ = bool(np.isnan(found.gap) or found.gap <= self.tol)
+        self.n_iter_, self.trace_ = found.n_iter, found.trace
         importances = bank.importances(weights, self.n_features_in_)
         self.feature_importances_ = importances / (importances.sum() or 1.0)
         self.extra_: dict = {}
 
     def _warn(self, interrupted: bool) -> None:
         if not (self.converged_ or interrupted):
-            remedy = "rounding allows no more" if self.alignment == "qp" else "raise max_iter"
+            remedy = "raise max_iter or tol"
+            if self.n_iter_ < self.max_iter:
+                remedy = "no step raises it, and no closer bound is known"
             warn(
                 f"{type(self).__name__} stopped after {self.n_iter_} steps at the alignment {self.alignment_:.4f}, "
                 f"which may rise to {self.alignment_bound_:.4f}; {remedy}.",

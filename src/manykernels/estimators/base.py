@@ -410,7 +410,8 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
         self.dual_objective_ = total.dual
         self.gap_ = total.gap
         self.gap_is_exact_ = all(result.exact for result in results)
-        self.converged_ = all(result.converged for result in results)
+        no_dual = np.isnan(total.gap)
+        self.converged_ = all(result.converged for result in results) if no_dual else total.within(self.tol)
         self.n_iter_ = max(result.n_iter for result in results)
         self.n_inner_solves_ = sum(result.n_inner_solves for result in results)
         self.trace_ = [step for result in results for step in result.trace]
@@ -424,7 +425,9 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
 
     def _warn_if_not_converged(self) -> None:
         if not self.converged_:
-            remedy = "raise max_iter or tol" if self.n_iter_ >= self.max_iter else "rounding allows no less: raise tol"
+            remedy = "raise max_iter or tol"
+            if self.n_iter_ < self.max_iter:
+                remedy = "rounding allows no less: scale the features, normalize the kernels, lower C or raise tol"
             reached = f"relative duality gap {self.gap_:.2e}, above tol={self.tol:.2e}"
             if np.isnan(self.gap_):
                 reached = f"objective {self.objective_:.6g} with a projected gradient above tol={self.tol:.2e} of it"

@@ -121,7 +121,8 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     gap_is_exact_ : bool
         False where the search for the best kernel of a family may have missed it: the gap may then be larger.
     converged_ : bool
-        Whether ``gap_ <= tol``.
+        Whether ``gap_ <= tol``. A problem without a dual (products of kernels, penalties without a conjugate) has no
+        gap: there ``gap_`` is NaN, and this says whether the projected gradient fell to the tolerance.
     n_iter_, n_inner_solves_ : int
     trace_ : list of Step
         Seconds, objective, gap and active kernels at each iteration.

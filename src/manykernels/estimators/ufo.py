@@ -128,6 +128,8 @@ class UFOMKLClassifier(ClassifierMixin, BaseUFO):
     objective_, dual_objective_, gap_ : float
         The optimum lies between the two objectives; ``gap_`` is their relative difference. After ``partial_fit`` they
         are of the stream: the mean objective along the way, and a bound below that of any fixed predictor.
+    converged_ : bool
+        Whether ``gap_ <= tol``; with the default ``tol=0`` all epochs are made, and it is False.
     trace_ : list of Step
         Seconds, objective, gap and active kernels after each epoch, or each call of ``partial_fit``.
     n_iter_ : int
@@ -376,7 +378,7 @@ class UFOMKLRegressor(RegressorMixin, BaseUFO):
     Attributes
     ----------
     weights_, kernel_norms_, kernel_names_, kernel_groups_, group_names_, group_weights_, active_, objective_,
-    dual_objective_, gap_, trace_, n_iter_, intercept_, support_, dual_coef_, n_seen_, feature_importances_,
+    dual_objective_, gap_, converged_, trace_, n_iter_, intercept_, support_, dual_coef_, n_seen_, feature_importances_,
     n_features_in_, feature_names_in_
         As for :class:`UFOMKLClassifier`.
 

@@ -130,7 +130,7 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         dual = samples.spread(theta.dual_point().T)
         self.support_ = np.flatnonzero(np.any(dual != 0, axis=0))
         self.dual_coef_ = dual[:, self.support_]
-        if self.tol > 0 and self.gap_ > self.tol and not result.interrupted:
+        if self.tol > 0 and not self.converged_ and not result.interrupted:
             warn(
                 f"{type(self).__name__} stopped after {self.n_iter_} epochs at the relative duality gap "
                 f"{self.gap_:.2e}, above tol={self.tol:.2e}; raise epochs or tol.",
@@ -313,6 +313,7 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         self.group_weights_ = group_weights[0]
         self.active_ = np.flatnonzero(self.weights_)
         self.objective_, self.dual_objective_, self.gap_ = certificate.primal, certificate.dual, certificate.gap
+        self.converged_ = certificate.within(self.tol)
         importances = bank.importances(self.weights_, self.n_features_in_)
         self.feature_importances_ = importances / (importances.sum() or 1.0)
         self._light_bank = sampled(bank, bank.X[:1])

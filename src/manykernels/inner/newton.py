@@ -142,7 +142,7 @@ def _newton_point(
     s = np.sqrt(curvatures[used])
     B = (K if used.size == y.size else K[np.ix_(used, used)]) * s[:, None] * s[None, :]
     B[np.diag_indices_from(B)] += 1.0
-    factor = cholesky_factor(B)
+    factor = cholesky_factor(B, least=1.0)
     right = s * z[used] - slopes[used] / s
     if not intercept:
         beta[used] = s * cho_solve(factor, right, check_finite=False)

@@ -39,7 +39,7 @@ def solve(K: np.ndarray, Y: np.ndarray, C: np.ndarray, *, intercept: bool = True
     else:
         K, Y_used = K.copy(), Y
     K[np.diag_indices_from(K)] += 1.0 / C[used]
-    factor = cholesky_factor(K)
+    factor = cholesky_factor(K, least=float(np.min(1.0 / C[used])))
     right = np.vstack([Y_used, np.ones((1, used.size))]) if intercept else Y_used
     solutions = cho_solve(factor, right.T, check_finite=False).T
     b = np.zeros(Y.shape[0])

@@ -62,7 +62,7 @@ def mirror(
     step : float
         The constant A of the step length.
     relative_change : float, optional
-        Stop, converged, when the best value of G falls by less than this part in a step: the paper's 1e-4.
+        Stop, whatever the gap, when the best value of G falls by less than this part in a step: the paper's 1e-4.
 
     Returns
     -------
@@ -93,7 +93,7 @@ def mirror(
         run = MirrorDescent(problem, norm, tol)
         with run.recorder.interruptible():
             run.solve(max_iter, start, step, relative_change)
-        return run.recorder.result(run.K, converged=run.converged)
+        return run.recorder.result(run.K)
 
 
 class MirrorDescent:
@@ -103,6 +103,8 @@ class MirrorDescent:
     ----------
     turns : list of int
         How often the oracle alternated in each step.
+    settled : bool
+        Whether the run ended by the relative change.
     """
 
     def __init__(self, problem: Problem, norm: MixedNorm, tol: float) -> None:
@@ -110,7 +112,7 @@ class MirrorDescent:
         self.recorder = Recorder(problem, tol)
         self.K = problem.workspace()
         self.turns: list[int] = []
-        self.converged = False
+        self.settled = False
         self.eta = np.ones(norm.n_groups)  # 1 / gamma
         self.machine: Machine | None = None
 
@@ -126,10 +128,9 @@ class MirrorDescent:
             shares = np.exp(logs)
             certificate, quad_forms, value = self._ask(shares)
             if certificate.within(self.tol):
-                self.converged = True
                 break
             if relative_change is not None and best - value < relative_change * abs(value) and t > 1:
-                self.converged = True
+                self.settled = True
                 break
             best = min(best, value)
             if self.recorder.is_stuck:

@@ -27,6 +27,10 @@ _VERY_LONG = 500
 _INNER_SHARE = 0.2
 # Rounding of a quadratic form, beside the sum of the absolute values of its terms.
 _FORM_ROUNDING = 1e-15
+NOTHING_FINITE = (
+    "The objective overflows at every iterate: its terms cannot be represented; scale the targets, normalize the "
+    "kernels, or lower C and the sample weights."
+)
 
 
 class Recorder:
@@ -83,7 +87,7 @@ class Recorder:
 
     def record(self, weights: np.ndarray, machine: Machine, certificate: Certificate) -> None:
         """Enter an iterate in the trace, tell the listeners, and keep it if it is the best."""
-        if self.certificate is None or abs(certificate.gap) < self.gap:
+        if certificate.improves(self.certificate):
             self.keep(weights, machine, certificate)
         step = Step(
             iteration=len(self.trace) + 1,
@@ -118,21 +122,20 @@ class Recorder:
                 return machine
             self._inner_tol *= 0.1
 
-    def result(self, K: Any, converged: bool | None = None) -> Result:
+    def result(self, K: Any, stationary: bool = False) -> Result:
         """Return the best iterate; K is a combined kernel near it, for the size of the rounding errors.
 
-        ``converged`` is by the gap unless a rule of its own is given.
+        A run has converged when the gap is at most ``tol``; ``stationary`` counts where the problem has no gap.
         """
-        assert self.weights is not None
-        assert self.machine is not None
-        assert self.certificate is not None
+        if self.weights is None or self.machine is None or self.certificate is None:
+            raise ValueError(NOTHING_FINITE)
         if isinstance(self.problem.norm, MixedNorm):
             self._drop_idle(K, self.weights, self.machine)
         return Result(
             weights=self.weights,
             machine=self.machine,
             certificate=self.certificate,
-            converged=self.certificate.within(self.tol) if converged is None else converged,
+            converged=stationary if np.isnan(self.certificate.gap) else self.certificate.within(self.tol),
             n_iter=len(self.trace),
             n_inner_solves=self.n_inner_solves,
             rounding=self.problem.rounding(K, self.machine) / max(abs(self.certificate.primal), 1e-300),

@@ -32,7 +32,7 @@ from typing import Any, cast
 import numpy as np
 
 from manykernels.compute.threads import blas_threads_for
-from manykernels.core.results import Certificate, Machine, Result
+from manykernels.core.results import UNKNOWN, Certificate, Machine, Result
 from manykernels.norms import LpPenalty
 from manykernels.outer.recorder import Recorder
 from manykernels.problem import Problem, ProjectableNorm
@@ -205,7 +205,7 @@ class ProjectedGradient:
         if self.has_gap:
             certificate = problem.certificate(weights, machine, forms)
         else:
-            certificate = Certificate(primal=problem.objective(machine) + penalty, dual=np.nan)
+            certificate = Certificate(primal=problem.objective(machine) + penalty, dual=UNKNOWN)
         return Point(weights, machine, value, -0.5 * forms, self.norm.penalty_gradient(weights), certificate)
 
     def target(self, point: Point, length: float | np.ndarray) -> np.ndarray:
@@ -244,7 +244,7 @@ class ProjectedGradient:
         """Return the best iterate by the gap, or the last one where there is no gap."""
         if not self.has_gap:
             self.recorder.keep(self.last.weights, self.last.machine, self.last.certificate)
-        return self.recorder.result(self.K, converged=self.converged)
+        return self.recorder.result(self.K, stationary=self.converged)
 
     # -- steps --------------------------------------------------------------------------------------------------
 

@@ -74,8 +74,8 @@ def stochastic_mirror(
     -------
     FamilyResult
         The certificate is for the whole family, with a bound of the 2-norm of all quadratic forms, or of those that
-        were met where there is none; ``exact`` says whether it is the norm itself. ``converged`` says that the weights
-        of the kernels met are optimal for them.
+        were met where there is none; ``exact`` says whether it is the norm itself. ``converged`` says that its gap is
+        at most ``tol``.
 
     Examples
     --------
@@ -196,7 +196,7 @@ def _finished(walk: Walk, tol: float, corrective: bool, interrupted: bool) -> Fa
 def _learned(walk: Walk, bank: BoundBank, weights: np.ndarray, tol: float, corrective: bool) -> FamilyResult:
     """Learn the machine with these weights, and better weights if asked for, and certify."""
     problem = walk.problem.restricted(bank)
-    machine, converged = problem.solve(bank.combine(weights), walk.machine, 0.05 * tol), True
+    machine = problem.solve(bank.combine(weights), walk.machine, 0.05 * tol)
     n_solves = walk.n_steps + 1
     if corrective:
         with silent():
@@ -204,20 +204,20 @@ def _learned(walk: Walk, bank: BoundBank, weights: np.ndarray, tol: float, corre
         n_solves += found.n_inner_solves
         # Rounded kernel values can lead the finite solver astray at a large C.
         if found.certificate.primal <= problem.certificate(weights, machine, problem.quad_forms(machine)).primal:
-            weights, machine, converged = found.weights, found.machine, found.converged
+            weights, machine = found.weights, found.machine
     quad_forms = problem.quad_forms(machine)
     known = problem.certificate(weights, machine, quad_forms)
     bound, exact = walk.problem.family.norm_bound(outer_products(machine.beta))
     met = float(np.linalg.norm(quad_forms))
     bound = max(bound, met) if np.isfinite(bound) else met
-    dual = known.dual + walk.problem.norm.dual_regularizer(quad_forms) - 0.5 * bound
+    certificate = Certificate(known.primal, known.dual + walk.problem.norm.dual_regularizer(quad_forms) - 0.5 * bound)
     return FamilyResult(
         bank,
         Result(
             weights=weights,
             machine=machine,
-            certificate=Certificate(known.primal, dual),
-            converged=converged,
+            certificate=certificate,
+            converged=certificate.within(tol),
             n_iter=walk.n_steps,
             n_inner_solves=n_solves,
             rounding=problem.rounding(bank.combine(weights), machine) / max(abs(known.primal), 1e-300),

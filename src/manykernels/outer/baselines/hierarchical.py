@@ -17,7 +17,7 @@ import numpy as np
 
 from manykernels.compute.threads import blas_threads_for
 from manykernels.core.progress import emit
-from manykernels.core.results import Certificate, Machine, Result, Step
+from manykernels.core.results import UNKNOWN, Certificate, Machine, Result, Step
 from manykernels.kernels.family import Collection
 from manykernels.kernels.products import BoundProducts
 from manykernels.losses import Loss
@@ -163,7 +163,7 @@ class _Lattice:
             Result(
                 weights=zeta,
                 machine=self.machine,
-                certificate=Certificate(primal, np.nan),
+                certificate=Certificate(primal, UNKNOWN),
                 converged=True,
                 n_iter=len(self.trace),
                 n_inner_solves=self.n_solves + 1,

@@ -15,7 +15,7 @@ import time
 import numpy as np
 from numba import njit
 
-from manykernels.core.results import Certificate, Step
+from manykernels.core.results import UNKNOWN, Certificate, Step
 from manykernels.kernels.pairs import PairValues
 from manykernels.losses import JointLoss
 from manykernels.outer import ufo_steps as steps
@@ -84,7 +84,7 @@ def obscure(
     for _ in range(epochs):
         walk.epoch(rng.permutation(C.size), regularized=True)
     coef, norms = walk.predictor()
-    certificate = Certificate(walk.trace[-1].objective, np.nan)
+    certificate = Certificate(walk.trace[-1].objective, UNKNOWN)
     return UfoResult(coef, norms, certificate, walk.trace, walk.theta.beta, None, False)
 
 

@@ -1,0 +1,113 @@
+"""What a certificate may claim: nothing that is not a number, and ``converged_`` only where ``gap_ <= tol``."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.linalg import cho_solve
+from sklearn.exceptions import ConvergenceWarning
+
+from manykernels import MKLClassifier, MKLRegressor, UFOMKLClassifier
+from manykernels.compute.linalg import cholesky_factor
+from manykernels.core.results import UNKNOWN, Certificate
+from manykernels.kernels import Gaussian, GaussianFamily, Linear, Polynomial, ProductKernels
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 3))
+Y = np.sign(X[:, 0] * X[:, 1] + 0.1)
+
+
+@pytest.mark.parametrize("primal", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("dual", [np.nan, np.inf, -np.inf, 0.0, 1.0])
+def test_what_is_not_finite_certifies_nothing(primal, dual):
+    for certificate in (Certificate(primal, dual), Certificate(dual if np.isfinite(dual) else 1.0, primal)):
+        assert not certificate.within(1e300)
+        assert not certificate.gap <= 1.0
+
+
+def test_without_a_dual_the_gap_is_not_known():
+    certificate = Certificate(1.0, UNKNOWN)
+    assert np.isnan(certificate.gap)
+    assert not certificate.within(1.0)
+
+
+def test_the_better_certificate():
+    good, poor, useless = Certificate(1.0, 0.9), Certificate(1.0, -0.1), Certificate(1e22, 1e15)
+    nothing = Certificate(np.nan, 1.0)
+    assert good.improves(poor)
+    assert poor.improves(useless)
+    assert not useless.improves(poor)
+    assert useless.improves(nothing)
+    assert not nothing.improves(None)
+
+
+def shifted(seed, n=40):
+    """Return a linear target on columns far from 0, whose polynomials have huge values that nearly cancel."""
+    table = 2000 + 10 * np.random.default_rng(seed).normal(size=(n, 2))
+    return table, (table[:, 0] - 2000) / 10
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("C", [1e3, 1e4])
+@pytest.mark.parametrize("solver", ["auto", "newton", "group_lasso"])
+@pytest.mark.parametrize("kernels", [[Polynomial(2)], [Linear(), Polynomial(2), Polynomial(3)]], ids=["one", "three"])
+def test_kernels_that_cancel_to_the_last_digit_are_fitted(kernels, solver, C, seed):
+    table, y = shifted(seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = MKLRegressor(kernels, C=C, normalize=None, solver=solver).fit(table, y)
+    assert np.isfinite([model.objective_, model.dual_objective_, model.gap_]).all()
+    assert model.converged_ == (model.gap_ <= model.tol)
+    assert model.score(table, y) > 0.9999
+
+
+def test_a_factor_of_what_rounding_made_indefinite():
+    rng = np.random.default_rng(3)
+    F = rng.normal(size=(30, 4)) * np.array([1e7, 1e5, 1e2, 1.0])
+    K, target = F @ F.T, F @ np.array([1e-7, 1e-5, 1e-2, 1.0])
+    A = K + 1e-3 * np.eye(30)
+    with pytest.raises(np.linalg.LinAlgError):
+        np.linalg.cholesky(A - 1e-2 * np.eye(30))
+    beta = cho_solve(cholesky_factor(A - 1e-2 * np.eye(30), least=1e-3), target)
+    # What is left is of the size of the rounding of the matrix times the coefficients.
+    assert np.abs(K @ beta - target).max() < 1e-15 * np.abs(K).max() * np.abs(beta).sum() + 0.02 * np.abs(beta).max()
+
+
+@pytest.mark.parametrize("max_iter", [1, 3, 60])
+@pytest.mark.parametrize(
+    ("family", "norm", "solver"),
+    [
+        (GaussianFamily(0.1, 10.0), 2.0, "stochastic_mirror"),
+        (ProductKernels([Linear(columns=[j]) for j in range(3)], degree=2), 2.0, "stochastic_mirror"),
+        (GaussianFamily(0.1, 10.0), 1.0, "greedy"),
+    ],
+)
+def test_families_converge_by_their_gap(family, norm, solver, max_iter):
+    model = MKLClassifier(family, norm=norm, solver=solver, max_iter=max_iter, random_state=0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, Y)
+    assert model.converged_ == (model.gap_ <= model.tol)
+    told = [str(w.message) for w in caught if issubclass(w.category, ConvergenceWarning)]
+    assert bool(told) == (not model.converged_)
+    assert all(f"{model.gap_:.2e}" in line for line in told)
+
+
+@pytest.mark.parametrize("tol", [0.0, 1e-6, 0.5])
+def test_ufo_converges_by_its_gap(tol):
+    model = UFOMKLClassifier([Gaussian(1.0), Linear()], tol=tol, epochs=3, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, Y)
+    assert model.converged_ == (model.gap_ <= tol)
+    assert not hasattr(UFOMKLClassifier([Linear()]), "converged_")
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_several_classes_converge_by_the_gap_of_all(shared):
+    y = np.digitize(X[:, 0], [-0.5, 0.5])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = MKLClassifier([Gaussian(1.0), Linear()], shared_weights=shared, max_iter=2, tol=1e-7).fit(X, y)
+    assert model.converged_ == (model.gap_ <= model.tol)
