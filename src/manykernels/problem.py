@@ -303,7 +303,7 @@ class Problem:
         return self.bank.quad_forms(machine.beta, subset).sum(axis=0)
 
     def certificate(self, weights: np.ndarray, machine: Machine, quad_forms: np.ndarray) -> Certificate:
-        """Return the primal and the dual value at the machine with these weights; a value that overflows is infinite."""
+        """Return the primal and the dual value at the machine with these weights; what overflows is infinite."""
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             primal = self.norm.regularizer(weights, quad_forms) + self._losses(machine)
             dual = self._dual_value(machine, quad_forms) if self.norm.has_dual else UNKNOWN

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from manykernels.compute.memory import available_bytes, human_bytes
+from manykernels.compute.pairwise import gaussian_rate
 from manykernels.core.notices import warn
 
 Tensor = Any
@@ -31,8 +32,11 @@ _DEVICE_ENTRIES = 1 << 28  # and on a GPU: 1 GB in float32, far more than its ca
 _SHARE_OF_BLOCK = 64  # a block takes at most this part of the free memory: it is copied a few times, in float64
 _FEWEST_ENTRIES = 1 << 10
 _LOG2_E = float(np.log2(np.e))
+_LARGEST_RATE = 1e37
 _TORCH_NAMES = re.compile(r"cuda(:\d+)?|mps|torch:cpu")
 _PINNED = 1 << 16, 1 << 25  # entries of what comes back through memory that does not move
+# As in compute/pairwise.py.
+_CANCELS = 2.0**-6
 # From this number of entries on, one block of threads a piece of the matrix is enough to fill a GPU.
 _MANY_ENTRIES = 1 << 20
 
@@ -257,11 +261,17 @@ class Device:
         return total[..., None] if is_one and total is not None else total
 
     def squared_distances(self, left: Tensor, right: Tensor) -> Tensor:
-        """Return |x_i - z_j|^2 of the rows, shape (n, l), never negative; in float64, so that no digits are lost."""
+        """Return |x_i - z_j|^2 of the rows, shape (n, l); where |x|^2 + |z|^2 - 2 x'z cancels, by differences."""
         if left.shape[1] == 1:
             return (left - right.T).square_()
         squares = left.square().sum(1)[:, None] + right.square().sum(1)[None, :]
-        return self.torch.addmm(squares, left, right.T, alpha=-2.0).clamp_(min=0.0)
+        D = self.torch.addmm(squares, left, right.T, alpha=-2.0)
+        i, j = self.torch.nonzero(squares.mul_(_CANCELS).gt(D), as_tuple=True)
+        step = max(1, self.entries // left.shape[1])
+        for low in range(0, i.shape[0], step):
+            rows, columns = i[low : low + step], j[low : low + step]
+            D[rows, columns] = (left[rows] - right[columns]).square_().sum(1)
+        return D
 
     # -- many Gaussian kernels of the same distances ------------------------------------------------------------
 
@@ -336,8 +346,8 @@ class Device:
         return (rates[:, None, None] * D).exp2_()
 
 
-def gaussian_rates(widths: np.ndarray) -> np.ndarray:
-    """Return the rates for which 2^(rate * distance) are the Gaussian kernels of these widths.
+def gaussian_rates(widths: np.ndarray, unit: float | np.ndarray = 1.0) -> np.ndarray:
+    """Return the rates for which 2^(rate D) are the Gaussian kernels of these widths, of squared distances in a unit.
 
     Examples
     --------
@@ -346,7 +356,8 @@ def gaussian_rates(widths: np.ndarray) -> np.ndarray:
     >>> bool(np.isclose(2.0 ** (gaussian_rates(np.array([2.0])) * 8.0), np.exp(-1.0))[0])
     True
     """
-    return -0.5 * _LOG2_E / np.square(widths)
+    # Within float32, so that the rate times a distance of 0 is 0, and times an infinite one infinite.
+    return -np.clip(_LOG2_E * gaussian_rate(widths, unit), 1.0 / _LARGEST_RATE, _LARGEST_RATE)
 
 
 @lru_cache(maxsize=8)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-
 # The dual value of a problem that has no dual.
 UNKNOWN = math.nan
 _USELESS = 100.0
@@ -61,7 +60,7 @@ class Certificate:
         return (self.primal - self.dual) / scale if scale > 0 else 0.0
 
     def within(self, tol: float) -> bool:
-        """Return whether the gap is at most ``tol``; a gap that is clearly negative comes of rounding: no certificate."""
+        """Return whether the gap is at most ``tol``; one that is clearly negative is rounding and certifies nothing."""
         return -tol <= self.gap <= tol
 
     def improves(self, other: Certificate | None) -> bool:

@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 
 from manykernels.compute.lowrank import pivoted_factor
-from manykernels.compute.pairwise import dense, inner_products, row_square_norms, squared_distances
+from manykernels.compute.pairwise import dense, gaussian_rate, inner_products, row_square_norms, scaled_distances
 
 _DIAGONAL_BLOCK = 64
 # A polynomial of more monomials has no finite feature map worth its memory.
 _MOST_MONOMIALS = 5000
+# Squared distances of this ratio to a width still are numbers in float32.
+_FAR_BELOW = 1e15
 
 
 class Kernel(ABC):
@@ -140,21 +142,31 @@ class ElementwiseKernel(Kernel):
     base: str  # "inner", "distance", or "exact distance" where float32 would not do
 
     @abstractmethod
-    def apply(self, base: np.ndarray) -> np.ndarray:
-        """Turn an array of inner products or squared distances, of any shape, into kernel values in place."""
+    def apply(self, base: np.ndarray, unit: float = 1.0) -> np.ndarray:
+        """Turn an array of inner products or squared distances, of any shape, into kernel values in place.
+
+        Distances are in units of ``unit``, their squares in those of ``unit**2``.
+        """
 
     def compute(self, X: Any, Z: Any) -> np.ndarray:
-        return self.apply(base_matrix(self.base, X, Z))
+        return self.apply(*base_matrix(self.base, X, Z))
+
+    def needs_double(self, unit: float) -> bool:
+        """Return whether squared distances in units of ``unit**2`` must not be rounded to float32."""
+        return False
 
     @property
     def trusted(self) -> bool:
         return True
 
 
-def base_matrix(base: str, X: Any, Z: Any) -> np.ndarray:
-    """Return the inner products ("inner") or squared distances ("distance", "exact distance") of the rows."""
+def base_matrix(base: str, X: Any, Z: Any) -> tuple[np.ndarray, float]:
+    """Return the inner products ("inner") or squared distances ("distance", "exact distance") of the rows.
+
+    With them comes the unit of the distances, a power of two; it is 1 for inner products.
+    """
     X, Z = _floating(X), _floating(Z)
-    return inner_products(X, Z) if base == "inner" else squared_distances(X, Z)
+    return (inner_products(X, Z), 1.0) if base == "inner" else scaled_distances(X, Z)
 
 
 def _floating(X: Any) -> Any:
@@ -179,7 +191,7 @@ class Linear(ElementwiseKernel):
 
     base = "inner"
 
-    def apply(self, base: np.ndarray) -> np.ndarray:
+    def apply(self, base: np.ndarray, unit: float = 1.0) -> np.ndarray:
         return base
 
     def diagonal(self, X: Any) -> np.ndarray:
@@ -226,7 +238,7 @@ class Polynomial(ElementwiseKernel):
         if self.degree != degree:
             raise ValueError(f"degree must be a whole number of at least 1, got {degree!r}.")
 
-    def apply(self, base: np.ndarray) -> np.ndarray:
+    def apply(self, base: np.ndarray, unit: float = 1.0) -> np.ndarray:
         if self.coef0:
             base += base.dtype.type(self.coef0)
         return _power(base, self.degree)
@@ -296,9 +308,14 @@ class Gaussian(ElementwiseKernel):
         super().__init__(columns, group, label)
         self.width = _number("width", width, np.nextafter(0.0, 1.0), "a positive number")
 
-    def apply(self, base: np.ndarray) -> np.ndarray:
-        base *= base.dtype.type(-0.5 / self.width**2)
-        return np.exp(base, out=base)
+    def apply(self, base: np.ndarray, unit: float = 1.0) -> np.ndarray:
+        with np.errstate(over="ignore", under="ignore"):
+            base *= base.dtype.type(-gaussian_rate(self.width, unit))
+            return np.exp(base, out=base)
+
+    def needs_double(self, unit: float) -> bool:
+        """Return whether the width is so small beside the unit that float32 has no numbers for such distances."""
+        return unit > _FAR_BELOW * self.width
 
     def diagonal(self, X: Any) -> np.ndarray:
         return np.ones(X.shape[0])
@@ -310,7 +327,8 @@ class Gaussian(ElementwiseKernel):
         values, place = np.unique(dense(X)[:, 0].astype(np.float64), return_inverse=True)
 
         def column(i: int) -> np.ndarray:
-            return np.exp((-0.5 / self.width**2) * (values - values[i]) ** 2)
+            D, unit = scaled_distances(values[:, None], values[i : i + 1, None])
+            return self.apply(D[:, 0], unit)
 
         factor = pivoted_factor(column, np.ones(values.size), error, max_rank)
         return None if factor is None else factor[place.ravel()]
@@ -343,9 +361,9 @@ class Dirichlet(ElementwiseKernel):
         super().__init__(columns, group, label)
         self.frequency = _number("frequency", frequency, 0.0, "a number of at least 0")
 
-    def apply(self, base: np.ndarray) -> np.ndarray:
+    def apply(self, base: np.ndarray, unit: float = 1.0) -> np.ndarray:
         np.sqrt(base, out=base)
-        base *= base.dtype.type(self.frequency)
+        base *= base.dtype.type(self.frequency * unit)
         np.cos(base, out=base)
         base *= 2
         base += 1

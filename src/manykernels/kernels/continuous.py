@@ -17,7 +17,7 @@ from scipy.stats import truncnorm
 
 from manykernels.compute.memory import budget_bytes
 from manykernels.compute.packed import inner_products, packed, symmetric_vector
-from manykernels.compute.pairwise import dense, scaled_gaussian_sums, squared_distances
+from manykernels.compute.pairwise import dense, gaussian_rate, power_of_two, scaled_distances, scaled_gaussian_sums
 from manykernels.compute.threads import n_threads, parallel
 from manykernels.kernels.base import Dirichlet, Gaussian, Kernel, _number, _short
 from manykernels.kernels.columns import column_names, describe_columns, resolve_columns
@@ -39,6 +39,8 @@ _INTERPOLATION = 1e-8
 _NARROW, _WIDE = 0.1, 30.0
 # (1 / (2 * 30^2))^2 / 2, the bend of the exponential over the widths that are wider still.
 _BEYOND = 1.6e-7
+
+_LEAST_WIDTH = 1e-60
 
 
 class ContinuousFamily(Family):
@@ -276,6 +278,9 @@ class GaussianFamily(ContinuousFamily):
     ) -> None:
         least = _number("low", low, np.nextafter(0.0, 1.0), "a positive number")
         most = _number("high", high, np.nextafter(least, np.inf), f"a number above low={low!r}")
+        if not (_LEAST_WIDTH <= least and most <= 1.0 / _LEAST_WIDTH):
+            needs = f"between {_LEAST_WIDTH} and {1.0 / _LEAST_WIDTH}, since their squares are searched"
+            raise ValueError(f"low and high must be {needs}, got {low!r} and {high!r}; scale the features.")
         super().__init__(least, most, columns, n_starts)
         self.per_feature = bool(per_feature)
         self.shrinkage = _number("shrinkage", shrinkage, 0.0, "a number of at least 0")
@@ -341,25 +346,25 @@ class GaussianFamily(ContinuousFamily):
     def _range(self, V: Any, used: np.ndarray | None) -> tuple[float, float]:
         """Return the part of the widths where the kernels differ on these samples."""
         rows = V if used is None else V[used]
-        D = squared_distances(rows, rows)
+        D, unit = scaled_distances(rows, rows)
         apart = D[D > 0]
         if apart.size == 0:
             return float(self.low[0]), float(self.low[0])
         # Powers of two, so that the number of nodes is found once.
-        narrow = 2.0 ** np.floor(np.log2(_NARROW * float(np.sqrt(apart.min()))))
-        wide = 2.0 ** np.ceil(np.log2(_WIDE * float(np.sqrt(apart.max()))))
+        narrow = unit * 2.0 ** np.floor(np.log2(_NARROW * float(np.sqrt(apart.min()))))
+        wide = unit * 2.0 ** np.ceil(np.log2(_WIDE * float(np.sqrt(apart.max()))))
         low = min(max(float(self.low[0]), narrow), float(self.high[0]))
         return low, max(min(float(self.high[0]), wide), low)
 
-    def _rough_width(self, D: np.ndarray, M: np.ndarray) -> float:
-        """Return about the best width for a matrix of squared distances: the best of a few."""
+    def _rough_width(self, D: np.ndarray, unit: float, M: np.ndarray) -> float:
+        """Return about the best width for a matrix of squared distances in a unit: the best of a few."""
         apart = D[D > 0]
         if apart.size == 0:
             return float(self.low[0])
-        low, high = (float(np.sqrt(own)) for own in (apart.min(), apart.max()))
+        low, high = (unit * float(np.sqrt(own)) for own in (apart.min(), apart.max()))
         low, high = max(_NARROW * low, float(self.low[0])), min(_WIDE * high, float(self.high[0]))
         grid = np.geomspace(min(low, high), high, _ROUGH)
-        values = np.array(parallel(lambda width: float(np.vdot(M, np.exp(D * (-0.5 / width**2)))), grid))
+        values = np.array(parallel(lambda width: float(np.vdot(M, np.exp(D * -gaussian_rate(width, unit)))), grid))
         k = int(np.argmax(values))
         if not 0 < k < _ROUGH - 1:
             return float(grid[k])
@@ -374,17 +379,20 @@ class GaussianFamily(ContinuousFamily):
             return super().draw(family, M, rng)
         widths, density, X = np.empty(family.low.size), 1.0, dense(family.V)
         for j in range(widths.size):
-            D = squared_distances(X[:, [j]], X[:, [j]])
-            width, own = family.near(np.array([self._rough_width(D, M)]), rng)
+            D, unit = scaled_distances(X[:, [j]], X[:, [j]])
+            width, own = family.near(np.array([self._rough_width(D, unit, M)]), rng)
             widths[j], density = width[0], density * own
-            M = M * np.exp(D * (-0.5 / widths[j] ** 2))
+            M = M * np.exp(D * -gaussian_rate(widths[j], unit))
         return widths, density
 
     def value_and_gradient(self, M: np.ndarray, V: Any, parameters: np.ndarray) -> tuple[float, np.ndarray] | None:
         if not self.per_feature:
             return None
         columns = np.ascontiguousarray(dense(V).T)
-        n, rates = columns.shape[1], 0.5 / np.asarray(parameters) ** 2
+        unit = power_of_two(float(np.abs(columns).max()))
+        columns = columns / unit
+        n, widths = columns.shape[1], np.asarray(parameters) / unit
+        rates = gaussian_rate(widths)
         spreads = np.zeros((n_threads() if n * columns.size > _SMALL else 1, columns.shape[0]))
 
         def part(t: int) -> float:
@@ -392,7 +400,7 @@ class GaussianFamily(ContinuousFamily):
             return scaled_gaussian_sums(columns, rates, M, np.arange(t, n, len(spreads)), spreads[t])
 
         above = sum(parallel(part, range(len(spreads))))
-        return float(np.trace(M)) + 2.0 * above, 2.0 * spreads.sum(axis=0) / parameters**3
+        return float(np.trace(M)) + 2.0 * above, 2.0 * spreads.sum(axis=0) / widths**3 / unit
 
     def starts(self, family: BoundContinuous, M: np.ndarray) -> list[np.ndarray]:
         """Return the best common width."""
@@ -405,7 +413,7 @@ class _WidthNodes:
     def __init__(self, V: Any, low: float, high: float, used: np.ndarray | None, held_bytes: float) -> None:
         self.low, self.high, self.used = low, high, used
         rows = V if used is None else V[used]
-        D = squared_distances(rows, rows)
+        D, self.unit = scaled_distances(rows, rows)
         # Only the ratio counts.
         self.widths = chebyshev_widths(
             low, high, count_nodes(1.0, high / low, _INTERPOLATION) if high > 1.0001 * low else 1
@@ -418,7 +426,7 @@ class _WidthNodes:
 
     def _fill(self, j: int) -> None:
         assert self.stack is not None
-        np.exp(self.D * (-0.5 / self.widths[j] ** 2), out=self.stack[j])
+        np.exp(self.D * -gaussian_rate(self.widths[j], self.unit), out=self.stack[j])
 
     def values(self, M: np.ndarray) -> np.ndarray:
         """Return <M, K> for the widths of all nodes."""
@@ -435,7 +443,7 @@ class _WidthNodes:
         return symmetric_vector(M if self.used is None else M[np.ix_(self.used, self.used)])
 
     def _value(self, v: np.ndarray, width: float) -> float:
-        return float(v @ np.exp(self.D * (-0.5 / width**2)))
+        return float(v @ np.exp(self.D * -gaussian_rate(width, self.unit)))
 
 
 class DirichletFamily(ContinuousFamily):

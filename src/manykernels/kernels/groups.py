@@ -49,14 +49,14 @@ class KernelGroup:
         if left is not None or right is not None:
             yield from self._scattered(V, W, left, right, wanted, dtype)
             return
-        shared = None if self.base is None else base_matrix(self.base, V, W)
-        if shared is not None and self.base == "distance":
-            shared = shared.astype(dtype, copy=False)
-        wanted = list(wanted)
+        wanted, shared, unit = list(wanted), None, 1.0
+        if self.base is not None:
+            shared, unit = base_matrix(self.base, V, W)
+            shared = shared.astype(self._base_type(wanted, unit, dtype), copy=False)
         for g in wanted:
             kernel = self.kernels[g]
             if shared is not None and isinstance(kernel, ElementwiseKernel):
-                yield g, kernel.apply(shared if g == wanted[-1] else shared.copy())
+                yield g, kernel.apply(shared if g == wanted[-1] else shared.copy(), unit)
             else:
                 yield g, np.array(kernel.compute(V, W), dtype=np.float64)
 
@@ -89,17 +89,25 @@ class KernelGroup:
                 yield g, segment
             return
         shared: np.ndarray | None = None
+        wanted, unit = list(wanted), 1.0
         if self.base is not None:
-            shared = np.empty(size, dtype if self.base == "distance" else np.float64)
-            pack_rows(base_matrix(self.base, rows, columns), shared)
+            values, unit = base_matrix(self.base, rows, columns)
+            shared = np.empty(size, self._base_type(wanted, unit, dtype))
+            pack_rows(values, shared)
         for g in wanted:
             kernel = self.kernels[g]
             if shared is not None and isinstance(kernel, ElementwiseKernel):
-                yield g, kernel.apply(shared.copy())
+                yield g, kernel.apply(shared.copy(), unit)
             else:
                 segment = np.empty(size)
                 pack_rows(np.asarray(kernel.compute(rows, columns), dtype=np.float64), segment)
                 yield g, segment
+
+    def _base_type(self, wanted: Iterable[int], unit: float, dtype: type) -> type:
+        """Return the type to keep the base in: only distances may be rounded, and only beside widths like them."""
+        kernels = [kernel for kernel in (self.kernels[g] for g in wanted) if isinstance(kernel, ElementwiseKernel)]
+        exact = self.base != "distance" or any(kernel.needs_double(unit) for kernel in kernels)
+        return np.float64 if exact else dtype
 
     def diagonal(self, g: int, V: Any) -> np.ndarray:
         """Return the diagonal of the kernel at place ``g``, 0 for rows that lack the view."""

@@ -42,7 +42,7 @@ class Overlap(ElementwiseKernel):
         if self.count != count:
             raise ValueError(f"count must be a whole number of at least 1, got {count!r}.")
 
-    def apply(self, base: np.ndarray) -> np.ndarray:
+    def apply(self, base: np.ndarray, unit: float = 1.0) -> np.ndarray:
         base /= base.dtype.type(self.count)
         return base
 

@@ -19,13 +19,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from manykernels.compute.pairwise import squared_distances
+from manykernels.compute.pairwise import gaussian_rate, scaled_distances, squared_distances
 from manykernels.compute.threads import parallel
 from manykernels.kernels.base import Gaussian, Kernel
 from manykernels.kernels.groups import BoundKernel
 from manykernels.kernels.parametric import ParametricKernel
 
 _BLOCK_ENTRIES = 1 << 18
+
+# Widths below it, and above its inverse, have no square.
+_LEAST_WIDTH = 1e-150
 
 
 class ScaledGaussian(Kernel):
@@ -63,8 +66,10 @@ class ScaledGaussian(Kernel):
         step = max(1, _BLOCK_ENTRIES // max(1, Z.shape[0]))
 
         def fill(start: int) -> None:
-            block = squared_distances(left[start : start + step], right)
-            np.exp(np.negative(block, out=block), out=out[start : start + step])
+            block, unit = scaled_distances(left[start : start + step], right)
+            # exp(-D) is the Gaussian kernel of width sqrt(1/2).
+            block *= -gaussian_rate(np.sqrt(0.5), unit)
+            np.exp(block, out=out[start : start + step])
 
         parallel(fill, range(0, X.shape[0], step))
         return out
@@ -96,6 +101,9 @@ class GaussianProduct(ParametricKernel):
                     f"combination='product' needs Gaussian kernels, got {entry.name!r}; for another product, pass a "
                     "ParametricKernel as combination."
                 )
+            if not _LEAST_WIDTH <= entry.kernel.width <= 1.0 / _LEAST_WIDTH:
+                needs = f"widths from {_LEAST_WIDTH} to {1.0 / _LEAST_WIDTH}"
+                raise ValueError(f"combination='product' needs {needs}, got {entry.name!r}.")
         self.bound = list(bound)
         self.factors = np.array([0.5 / entry.kernel.width**2 for entry in bound])  # type: ignore[attr-defined]
         self._members: sp.csr_array | None = None

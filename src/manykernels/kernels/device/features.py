@@ -8,7 +8,7 @@ import numpy as np
 
 from manykernels.compute.gpu import Device, Tensor
 from manykernels.compute.pairwise import dense
-from manykernels.kernels.device.views import apply, is_known
+from manykernels.kernels.device.views import apply, is_known, near_one
 from manykernels.kernels.features import FeatureMaps, Nystroem, RandomFourier
 from manykernels.kernels.missing import observed
 
@@ -58,18 +58,19 @@ class _Landmarks:
     def __init__(self, device: Device, kernel: Nystroem) -> None:
         self._device, self._kernel = device, kernel.kernel
         base = getattr(kernel.kernel, "base", "inner")
-        # Distances do not change by a shift, and data far from the origin lose no digits.
-        self._shift = None if base == "inner" else device.send(kernel.landmarks.mean(axis=0))
-        landmarks = device.send(kernel.landmarks)
-        self._landmarks = landmarks if self._shift is None else landmarks - self._shift
+        landmarks, self._unit, self._shift = kernel.landmarks, 1.0, None
+        if base != "inner":
+            self._shift = device.send(landmarks.mean(axis=0))
+            landmarks, self._unit = near_one(np.asarray(landmarks, dtype=np.float64))
+        self._landmarks = device.send(landmarks)
         self._root = device.send(kernel.root)
 
     def features(self, V: Tensor) -> Tensor:
         if self._shift is None:
             base = V @ self._landmarks.T
         else:
-            base = self._device.squared_distances(V - self._shift, self._landmarks)
-        return apply(self._kernel, base) @ self._root
+            base = self._device.squared_distances((V - self._shift) / self._unit, self._landmarks)
+        return apply(self._kernel, base, self._unit) @ self._root
 
 
 class _Waves:

@@ -52,7 +52,8 @@ class DeviceLadderBank(LadderBank):
         hold = storage != "recomputed" and matrix <= _SHARE * self.device.free_bytes()
         self._stack = DistanceStack(self.device, views, dtype, hold)
         self._set_of = np.repeat(owner, [len(ladder) for ladder in ladders])
-        self._rates = gaussian_rates(np.concatenate([ladder.widths for ladder in ladders]))
+        units = np.array([view.unit for view in views])[self._set_of]
+        self._rates = gaussian_rates(np.concatenate([ladder.widths for ladder in ladders]), units)
         order, first = self._sorted(None)
         # What a pass over all kernels takes: a million rates are not sent each time.
         self._every = order, self.device.send(self._rates[order], dtype), first

@@ -9,7 +9,7 @@ import numpy as np
 
 from manykernels.compute.gpu import Device, Tensor
 from manykernels.compute.pairwise import dense
-from manykernels.kernels.device.views import apply, is_known
+from manykernels.kernels.device.views import apply, is_known, near_one
 from manykernels.kernels.groups import KernelGroup, make_groups
 from manykernels.kernels.learned import LearnedKernel
 from manykernels.kernels.missing import observed
@@ -49,12 +49,13 @@ class _Group:
         self._device, self._group, self._cosine = device, group, kernel.cosine
         self._V, self._W = group.view(X), group.view(kernel.X)
         self._sides: tuple[Tensor, Tensor] | None = None
+        self._unit = 1.0
         whole = observed(self._V) is None and observed(self._W) is None
         if device.has_double and whole and group.base is not None and all(map(is_known, group.kernels)):
             V, W = dense(self._V).astype(np.float64), dense(self._W).astype(np.float64)
-            # Distances do not change by a shift, and data far from the origin lose no digits.
-            shift = 0.0 if group.base == "inner" else W.mean(axis=0)
-            self._sides = device.send(V - shift), device.send(W - shift)
+            if group.base != "inner":
+                (V, _), (W, self._unit) = near_one(V, W), near_one(W)
+            self._sides = device.send(V), device.send(W)
 
     def blocks(self, rows: slice) -> Iterator[tuple[int, Tensor]]:
         """Yield (place in the learned kernel, raw or cosine-normalized block)."""
@@ -74,4 +75,4 @@ class _Group:
         left, right = self._sides[0][rows], self._sides[1]
         base = left @ right.T if self._group.base == "inner" else self._device.squared_distances(left, right)
         for g in every:
-            yield g, apply(self._group.kernels[g], base.clone())
+            yield g, apply(self._group.kernels[g], base.clone(), self._unit)

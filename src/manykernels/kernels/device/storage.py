@@ -310,9 +310,9 @@ class _View:
     def blocks(self, wanted: np.ndarray, rows: Rows, columns: Rows) -> list[Tensor]:
         """Return the blocks of the wanted kernels of the group."""
         if self._view is not None:
-            base = self._view.values(rows, columns)
-            last = len(wanted) - 1
-            return [apply(self._group.kernels[g], base if i == last else base.clone()) for i, g in enumerate(wanted)]
+            base, unit, last = self._view.values(rows, columns), self._view.unit, len(wanted) - 1
+            parts = (base if i == last else base.clone() for i in range(len(wanted)))
+            return [apply(self._group.kernels[g], part, unit) for g, part in zip(wanted, parts, strict=True)]
         blocks = self._group.blocks(self._V[rows], self._V[columns], [int(g) for g in wanted])
         return [self._device.send(block) for _, block in blocks]
 
@@ -352,7 +352,8 @@ class Gaussians(DeviceStorage):
         for s, group in enumerate(groups):
             owner[group.indices] = s
         widths = np.array([entry.kernel.width for entry in bound if isinstance(entry.kernel, Gaussian)])
-        return cls(device, indices, stack, owner, gaussian_rates(widths), scale)
+        units = np.array([view.unit for view in stack.views])
+        return cls(device, indices, stack, owner, gaussian_rates(widths, units[owner]), scale)
 
     def describe(self) -> str:
         sets = len(self._stack.views)

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from manykernels.compute.gpu import Device, Rows, Tensor
-from manykernels.compute.pairwise import dense
+from manykernels.compute.pairwise import dense, gaussian_rate, power_of_two
 from manykernels.kernels.base import Dirichlet, Gaussian, Kernel, Linear, Polynomial, base_matrix
 from manykernels.kernels.missing import observed
 from manykernels.kernels.overlap import Overlap
@@ -19,12 +19,12 @@ EVERY = slice(None)
 _MOST_ENTRIES = 1 << 27
 
 # How the kernels that a device knows are made of their base, in place; all others are computed on the CPU, and sent.
-_FUNCTIONS: dict[type, Callable[[Any, Tensor], Tensor]] = {
-    Gaussian: lambda kernel, base: base.mul_(-0.5 / kernel.width**2).exp_(),
-    Linear: lambda kernel, base: base,
-    Overlap: lambda kernel, base: base.div_(kernel.count),
-    Polynomial: lambda kernel, base: base.add_(kernel.coef0).pow_(kernel.degree),
-    Dirichlet: lambda kernel, base: base.sqrt_().mul_(kernel.frequency).cos_().mul_(2.0).add_(1.0),
+_FUNCTIONS: dict[type, Callable[[Any, Tensor, float], Tensor]] = {
+    Gaussian: lambda kernel, base, unit: base.mul_(-gaussian_rate(kernel.width, unit)).exp_(),
+    Linear: lambda kernel, base, unit: base,
+    Overlap: lambda kernel, base, unit: base.div_(kernel.count),
+    Polynomial: lambda kernel, base, unit: base.add_(kernel.coef0).pow_(kernel.degree),
+    Dirichlet: lambda kernel, base, unit: base.sqrt_().mul_(kernel.frequency * unit).cos_().mul_(2.0).add_(1.0),
 }
 
 
@@ -33,14 +33,26 @@ def is_known(kernel: Kernel) -> bool:
     return type(kernel) in _FUNCTIONS
 
 
-def apply(kernel: Any, base: Tensor) -> Tensor:
-    """Return the kernel values of a base matrix, which is overwritten."""
-    return _FUNCTIONS[type(kernel)](kernel, base)
+def apply(kernel: Any, base: Tensor, unit: float) -> Tensor:
+    """Return the kernel values of a base matrix, which is overwritten; distances are in units of ``unit``."""
+    return _FUNCTIONS[type(kernel)](kernel, base, unit)
 
 
 def is_every(rows: Rows) -> bool:
     """Return whether all rows are meant."""
     return isinstance(rows, slice) and rows == EVERY
+
+
+def near_one(data: np.ndarray, reference: np.ndarray | None = None) -> tuple[np.ndarray, float]:
+    """Return rows shifted by their mean and divided by a power of two, so that they are of the order of 1, and that.
+
+    Distances do not change by the shift, and data far from the origin lose no digits. Shift and power are those of the
+    reference, if there is one.
+    """
+    reference = data if reference is None else reference
+    shift = reference.mean(axis=0)
+    unit = power_of_two(float(np.abs(reference - shift).max(initial=0.0)))
+    return (data - shift) / unit, unit
 
 
 class View:
@@ -52,12 +64,18 @@ class View:
     V : array or CSR matrix of shape (n, n_columns)
         Rows of NaN are samples that lack the view.
     base : {"inner", "distance", "exact distance"}
+
+    Attributes
+    ----------
+    unit : float
+        Squared distances are in units of ``unit**2``; 1 for inner products.
     """
 
     def __init__(self, device: Device, V: Any, base: str) -> None:
         self._device, self.base, self.n = device, base, V.shape[0]
         self.mask = observed(V)
         self._host: Any = None
+        self.unit = 1.0
         if (sp.issparse(V) and V.shape[0] * V.shape[1] > _MOST_ENTRIES) or not device.has_double:
             self._host = V if self.mask is None else np.where(self.mask[:, None], V, 0.0)
             return
@@ -65,7 +83,7 @@ class View:
         if self.mask is not None:
             data[~self.mask] = 0.0
         if base != "inner":
-            data -= data.mean(axis=0)  # distances do not change, and data far from the origin lose no digits
+            data, self.unit = near_one(data)
         self._data = device.send(data)
 
     def values(self, rows: Rows, columns: Rows = EVERY) -> Tensor:
@@ -73,7 +91,8 @@ class View:
         device = self._device
         left, right = device.places(rows), device.places(columns)
         if self._host is not None:
-            found = device.send(base_matrix(self.base, self._host[rows], self._host[columns]))
+            values, unit = base_matrix(self.base, self._host[rows], self._host[columns])
+            found = device.send(values if self.base == "inner" else values * (unit * unit))
         elif self.base == "inner":
             found = self._data[left] @ self._data[right].T
         else:
@@ -87,7 +106,7 @@ class View:
     def tail(self, size: int) -> View:
         """Return the view of the last ``size`` samples."""
         part = object.__new__(View)
-        part._device, part.base, part.n = self._device, self.base, size
+        part._device, part.base, part.n, part.unit = self._device, self.base, size, self.unit
         part.mask = None if self.mask is None or self.mask[-size:].all() else self.mask[-size:]
         part._host = None if self._host is None else self._host[-size:]
         if self._host is None:
