@@ -278,7 +278,7 @@ class GaussianFamily(ContinuousFamily):
     ) -> None:
         least = _number("low", low, np.nextafter(0.0, 1.0), "a positive number")
         most = _number("high", high, np.nextafter(least, np.inf), f"a number above low={low!r}")
-        if not (_LEAST_WIDTH <= least and most <= 1.0 / _LEAST_WIDTH):
+        if least < _LEAST_WIDTH or most > 1.0 / _LEAST_WIDTH:
             needs = f"between {_LEAST_WIDTH} and {1.0 / _LEAST_WIDTH}, since their squares are searched"
             raise ValueError(f"low and high must be {needs}, got {low!r} and {high!r}; scale the features.")
         super().__init__(least, most, columns, n_starts)
