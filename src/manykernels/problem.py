@@ -350,13 +350,19 @@ class Problem:
         """Return about how far rounded kernel values move the primal value.
 
         An error of u in each kernel value moves the prediction i by about
-        u * sqrt(sum_j K_ij^2 beta_j^2) <= u * sqrt(K_ii) * ||sqrt(K_jj) beta_j||,
-        and each support vector passes it on C_i times.
+        e_i = u * sqrt(sum_j K_ij^2 beta_j^2) <= u * sqrt(K_ii) * ||sqrt(K_jj) beta_j||.
+        A support vector at a corner of its loss passes it on C_i times; where the loss is smooth, its slope is -beta_i,
+        and the rest is of second order.
         """
         root = np.sqrt(K.diagonal())
-        moved = np.sqrt(np.sum((root * machine.beta) ** 2, axis=1))
-        passed = np.sum(np.where(machine.beta != 0, self.C, 0.0) * root, axis=1)
-        return self.bank.unit_roundoff * float(moved @ passed)
+        with np.errstate(over="ignore", invalid="ignore"):
+            moved = np.sqrt(np.sum((root * machine.beta) ** 2, axis=1, keepdims=True))
+            errors = self.bank.unit_roundoff * moved * root
+            if isinstance(self.loss, SmoothLoss):
+                passed = np.abs(machine.beta) * errors + self.C * errors**2
+            else:
+                passed = np.where(machine.beta != 0, self.C, 0.0) * errors
+            return float(np.sum(passed))
 
     def _losses(self, machine: Machine) -> float:
         predictions = machine.decision + machine.intercept[:, None]

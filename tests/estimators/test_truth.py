@@ -41,6 +41,25 @@ def test_the_better_certificate():
     assert not nothing.improves(None)
 
 
+def test_digits_that_rounding_took_are_not_claimed():
+    certificate = Certificate(2.0, 1.9999)
+    assert certificate.less_rounding(1e-4, 1e-3) is certificate
+    assert not certificate.less_rounding(2e-3, 1e-3).within(1e-3)
+    assert np.isnan(Certificate(2.0, UNKNOWN).less_rounding(1.0, 1e-3).gap)
+
+
+def test_costs_beyond_the_digits_of_a_double():
+    """With a weight of 1e22 beside ones, no kernel value is known well enough to certify a margin."""
+    weight = np.ones(60)
+    weight[:5] = 1e22
+    model = MKLClassifier([Gaussian(1.0), Linear()], tol=1e-4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, Y, sample_weight=weight)
+    assert not model.converged_
+    assert model.gap_ > model.tol
+
+
 def shifted(seed, n=40):
     """Return a linear target on columns far from 0, whose polynomials have huge values that nearly cancel."""
     table = 2000 + 10 * np.random.default_rng(seed).normal(size=(n, 2))

@@ -63,6 +63,15 @@ class Certificate:
         """Return whether the gap is at most ``tol``; one that is clearly negative is rounding and certifies nothing."""
         return -tol <= self.gap <= tol
 
+    def less_rounding(self, share: float, tol: float) -> Certificate:
+        """Return what is left to certify where rounding may move the primal by this share of it: more than ``tol``.
+
+        The dual value falls by as much, so that the gap does not claim digits that nobody has.
+        """
+        if not share > tol or not math.isfinite(self.dual):
+            return self
+        return Certificate(self.primal, min(self.dual, self.primal) - min(share, 1.0) * abs(self.primal))
+
     def improves(self, other: Certificate | None) -> bool:
         """Return whether this is the better certificate: the one with the smaller gap.
 

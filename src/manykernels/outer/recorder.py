@@ -131,14 +131,16 @@ class Recorder:
             raise ValueError(NOTHING_FINITE)
         if isinstance(self.problem.norm, MixedNorm):
             self._drop_idle(K, self.weights, self.machine)
+        rounding = self.problem.rounding(K, self.machine) / max(abs(self.certificate.primal), 1e-300)
+        certificate = self.certificate.less_rounding(rounding, self.tol)
         return Result(
             weights=self.weights,
             machine=self.machine,
-            certificate=self.certificate,
-            converged=stationary if np.isnan(self.certificate.gap) else self.certificate.within(self.tol),
+            certificate=certificate,
+            converged=stationary if np.isnan(certificate.gap) else certificate.within(self.tol),
             n_iter=len(self.trace),
             n_inner_solves=self.n_inner_solves,
-            rounding=self.problem.rounding(K, self.machine) / max(abs(self.certificate.primal), 1e-300),
+            rounding=rounding,
             interrupted=self.interrupted,
             trace=self.trace,
         )
