@@ -35,7 +35,7 @@ MANIFEST = "manifest.json"
 _TIMES, _LEAST = 10, 2**29
 _NAME = re.compile(r"arrays/\w+\.npy")
 _DIGEST = re.compile(rb"[0-9a-f]{64}")
-_KINDS = "biufUS"  # of arrays: truth values, whole numbers, numbers, text
+_KINDS = "biufU"  # of arrays: truth values, whole numbers, numbers, text
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # others may ask for memory as they like
 _MAGIC = b"\x93NUMPY\x01\x00"
 _LONGEST_HEADER = 10_000
@@ -179,7 +179,7 @@ def _inspect(raw: IO[bytes]) -> tuple[zipfile.ZipFile, dict[str, Any], dict[str,
     _check_sizes(manifest.get("members"), members, allowance)
     layouts = {name: _read_layout(file, info) for name, info in members.items()}
     for layout in layouts.values():
-        if layout.dtype.kind in "US":
+        if layout.dtype.kind == "U":
             allowance.spend(math.prod(layout.shape) * (_PER_TEXT + layout.dtype.itemsize))
     return file, manifest, layouts
 

@@ -157,8 +157,10 @@ def _encode_own(arrays: Arrays, name: str, kernel: Kernel) -> dict:
         elif isinstance(value, Kernel):
             coded[key] = _encode_part(arrays, f"{name}_{key}", value)
         elif isinstance(value, list) and value and all(isinstance(part, Kernel) for part in value):
-            parts = enumerate(value)
-            coded[key] = {"kernels": [_encode_part(arrays, f"{name}_{key}{i}", part) for i, part in parts]}
+            # One kernel that comes twice is one kernel again: a square is not computed like a product of two.
+            single = {id(part): part for part in value}
+            parts = [_encode_part(arrays, f"{name}_{key}{i}", part) for i, part in enumerate(single.values())]
+            coded[key] = {"kernels": parts, "order": [list(single).index(id(part)) for part in value]}
         elif key not in ("columns", "group", "label"):
             coded[key] = plain(value)
     return coded
@@ -280,7 +282,8 @@ def _make_kernel(kind: str, coded: dict, arrays: dict[str, np.ndarray], known: d
         if isinstance(value, dict) and "array" in value:
             own[key] = arrays[value["array"]]
         elif isinstance(value, dict) and "kernels" in value:
-            own[key] = [_make_kernel(part["class"], part["parameters"], arrays, known) for part in value["kernels"]]
+            parts = [_make_kernel(part["class"], part["parameters"], arrays, known) for part in value["kernels"]]
+            own[key] = [parts[place] for place in value["order"]]
         elif isinstance(value, dict) and "class" in value:
             own[key] = _make_kernel(value["class"], value["parameters"], arrays, known)
         else:
