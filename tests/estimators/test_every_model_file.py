@@ -1,4 +1,4 @@
-"""What is saved loads: every estimator, kernel, norm, loss, approximation and combination, with the same predictions."""
+"""What is saved loads: every estimator, kernel, norm, loss, approximation and combination, with equal predictions."""
 
 import warnings
 
