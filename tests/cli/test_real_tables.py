@@ -225,22 +225,12 @@ class TestOpened:
         assert np.isfinite(predicted["decision"]).all()
 
     @pytest.mark.usefixtures("folder")
-    def test_a_file_of_an_older_version(self, run):
-        rng = np.random.default_rng(0)
-        age = rng.normal(50, 10, 40)
-        X = np.column_stack([(age - 50) / 10, np.arange(40) % 2])
-        model = MKLClassifier([Gaussian(1.0)]).fit(X, np.where(age > 50, "old", "young"))
-        columns = [
-            {"name": "age", "kind": "numeric", "fill": 50.0, "mean": 50.0, "scale": 10.0},
-            {"name": "even", "kind": "flag", "fill": 0.0},
-        ]
-        kept = {"encoder": {"columns": columns, "notes": []}, "target": "class", "regression": False}
-        model.save("old.mkl", extra={"command": kept})
-        pd.DataFrame({"age": age, "even": X[:, 1] == 1}).to_csv("ages.csv", index=False)
-        predicted = pd.read_csv(io.StringIO(run("predict", "old.mkl", "ages.csv").out))
-        np.testing.assert_array_equal(predicted["prediction"], model.predict(X))
-        settings = open_model("old.mkl")[2]
-        assert (settings["target"], settings["views"], settings["seed"]) == ("class", {}, None)
+    @pytest.mark.parametrize("kept", [{"target": "class"}, "words", [1]])
+    def test_a_file_that_lacks_settings(self, fail, kept):
+        X = np.random.default_rng(0).normal(size=(40, 2))
+        model = MKLClassifier([Gaussian(1.0)]).fit(X, X[:, 0] > 0)
+        model.save("other.mkl", extra={"command": kept})
+        assert "'other.mkl' lacks settings" in fail("predict", "other.mkl", "ages.csv")
 
 
 @pytest.mark.usefixtures("folder")

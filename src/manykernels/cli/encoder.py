@@ -77,7 +77,6 @@ class TableEncoder:
         self._kinds = dict(kinds or {})
         self.columns: dict[str, Column] = {}
         self.left_out: dict[str, str] = {}
-        self._old_notes: list[str] = []
 
     @property
     def blocks(self) -> list[Block]:
@@ -111,7 +110,7 @@ class TableEncoder:
             for name, column in self.columns.items()
             if isinstance(column, LevelsColumn) and column.rare
         ]
-        return self._old_notes or gone + merged
+        return gone + merged
 
     def fit(self, table: pd.DataFrame, rows: np.ndarray | None = None) -> "TableEncoder":
         """Learn the encoding from a training table (without its target).
@@ -139,7 +138,7 @@ class TableEncoder:
             reasons = [f"{name!r} {reason.rstrip(',')}" for name, reason in left_out.items()]
             found = f"{listed(reasons)} (--views can say what a column is)" if reasons else "it has none"
             raise ValueError(f"TABLE must have a column to learn from beside the target; {found}.")
-        self.columns, self.left_out, self._old_notes = columns, left_out, []
+        self.columns, self.left_out = columns, left_out
         return self
 
     def transform(self, table: pd.DataFrame) -> np.ndarray:
@@ -169,7 +168,7 @@ class TableEncoder:
         state : dict
         """
         columns = [{"name": name, **column.to_dict()} for name, column in self.columns.items()]
-        return {"columns": columns, "left_out": dict(self.left_out), "notes": self.notes}
+        return {"columns": columns, "left_out": dict(self.left_out)}
 
     @classmethod
     def from_dict(cls, state: dict[str, Any]) -> "TableEncoder":
@@ -189,8 +188,7 @@ class TableEncoder:
             for entry in state["columns"]:
                 fields = {key: value for key, value in entry.items() if key not in ("name", "kind")}
                 encoder.columns[entry["name"]] = _BY_KIND[entry["kind"]](**fields)
-            encoder._old_notes = list(state["notes"])
-            encoder.left_out = dict(state.get("left_out", {}))  # older files have the notes alone
+            encoder.left_out = dict(state["left_out"])
         except (KeyError, TypeError) as error:
             raise ValueError("The encoding of the table is not in the form that to_dict gives.") from error
         return encoder

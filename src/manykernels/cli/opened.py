@@ -14,17 +14,8 @@ from manykernels.cli.target import hold_out
 
 # The key of the model file under which the command keeps what the estimator does not know.
 EXTRA = "command"
-# What older files do not say.
-DEFAULTS: dict[str, Any] = {
-    "test_size": None,
-    "seed": None,
-    "rows": None,
-    "cv": None,
-    "views": {},
-    "balance": "no",
-    "weighted": False,
-    "classes": {},
-}
+# What is kept there, beside the encoder.
+SETTINGS = ("target", "regression", "test_size", "seed", "rows", "cv", "views", "balance", "weighted", "classes")
 
 
 def open_model(path: str | Path) -> tuple[Any, TableEncoder, dict[str, Any]]:
@@ -44,8 +35,7 @@ def open_model(path: str | Path) -> tuple[Any, TableEncoder, dict[str, Any]]:
     settings : dict
         ``target``, ``regression``, ``test_size``, ``seed`` (with `hold_out` they give the held-out rows again),
         ``rows`` (of the whole table, held-out ones included), ``views`` (from each view to its columns), ``balance``
-        (what was asked for), ``weighted`` (whether errors are) and ``classes`` (rows of each in training). Older files
-        do not say how rows were held out: there ``test_size``, ``seed`` and ``rows`` are None.
+        (what was asked for), ``weighted`` (whether errors are) and ``classes`` (rows of each in training).
     """
     path = Path(path)
     if not path.is_file():
@@ -57,8 +47,9 @@ def open_model(path: str | Path) -> tuple[Any, TableEncoder, dict[str, Any]]:
             f"MODEL must be a file that `manykernels fit` wrote; '{path}' comes from Python and does not "
             "say how to read a table."
         )
-    settings = DEFAULTS | {key: value for key, value in kept.items() if key != "encoder"}
-    return model, TableEncoder.from_dict(kept.get("encoder", {})), settings
+    if not isinstance(kept, dict) or set(kept) != {"encoder", *SETTINGS}:
+        raise ValueError(f"MODEL must be a file that `manykernels fit` wrote; '{path}' lacks settings: fit it anew.")
+    return model, TableEncoder.from_dict(kept["encoder"]), {key: kept[key] for key in SETTINGS}
 
 
 def encode_table(path: str | Path, encoder: TableEncoder) -> tuple[pd.DataFrame, np.ndarray]:

@@ -37,8 +37,11 @@ def _problem(path: Path, inputs: list[Path]) -> str:
         return "it is a folder"
     if not path.parent.is_dir():
         return f"there is no folder '{path.parent}'"
-    if not path.exists():
-        return "" if os.access(path.parent, os.W_OK) else f"the folder '{path.parent}' is protected"
-    if any(own.exists() and path.samefile(own) for own in inputs):
+    if any(own.exists() and path.exists() and path.samefile(own) for own in inputs):
         return "that is a file to read, which would be lost"
-    return "" if os.access(path, os.W_OK) else "it is protected"
+    if path.exists() and not os.access(path, os.W_OK):
+        return "it is protected"
+    # A file is written beside its place first; what is no file, such as /dev/stdout, is not.
+    folder = Path(os.path.realpath(path)).parent
+    is_file = path.is_file() or not path.exists()
+    return f"the folder '{folder}' is protected" if is_file and not os.access(folder, os.W_OK) else ""

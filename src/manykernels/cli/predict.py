@@ -10,6 +10,7 @@ import pandas as pd
 from manykernels.cli.opened import encode_table, open_model
 from manykernels.cli.outputs import check_output
 from manykernels.cli.show import say, side_console
+from manykernels.core.files import replacing
 
 DESCRIPTION = """\
 Predict each row of a table with a model that `manykernels fit` wrote. The
@@ -38,8 +39,11 @@ def run(arguments: argparse.Namespace) -> None:
         check_output("--output", arguments.output, [arguments.model, arguments.table])
     model, encoder, _ = open_model(arguments.model)
     predictions = _predictions(model, encode_table(arguments.table, encoder)[1])
-    predictions.to_csv(arguments.output or sys.stdout, index=False)
-    if arguments.output:
+    if not arguments.output:
+        predictions.to_csv(sys.stdout, index=False)
+    else:
+        with replacing(arguments.output) as place:
+            predictions.to_csv(place, index=False)
         say(side_console(), f"{len(predictions)} predictions are in {arguments.output}.")
 
 

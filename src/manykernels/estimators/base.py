@@ -60,6 +60,7 @@ from manykernels.outer.multilevel import multilevel_newton
 from manykernels.outer.newton import newton
 from manykernels.outer.spg import spg
 from manykernels.outer.stochastic_mirror import stochastic_mirror
+from manykernels.outer.zero_kernels import without_zero_kernels
 from manykernels.problem import Norm, Problem
 
 # Rounded kernel values may move the objective by this part of tol.
@@ -378,7 +379,7 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
         result = SOLVERS[self.solver](problem, tol=self.tol, max_iter=max_iter, start=start, **extra)
         if result.interrupted:
             interrupted.set()
-        return result
+        return without_zero_kernels(problem, result)
 
     def _set_attributes(self, bank: Bank, results: list[Result], samples: Samples | None, offset: float) -> None:
         """Set what was learned; without samples, their rows are elsewhere, and so are the dual coefficients."""

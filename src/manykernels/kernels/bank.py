@@ -175,7 +175,7 @@ class KernelBank:
             else:
                 parts.append(DeviceLadderBank(ladders, places, X, weight, device=device, **own))
         bank = parts[0] if len(parts) == 1 else CompositeBank(parts)
-        report_zero_kernels(bank.names, np.concatenate([part.scale for part in parts]))
+        report_zero_kernels(bank.names, bank.scale)
         return bank
 
     def resolve(self, table: Any) -> list[BoundKernel]:

@@ -33,6 +33,11 @@ class CompositeBank:
         """Return words for how the kernels are held."""
         return "; ".join(part.describe_storage() for part in self.parts)
 
+    @property
+    def scale(self) -> np.ndarray:
+        """The normalization's factor of each kernel; 0 for a kernel that is zero on the training data."""
+        return np.concatenate([part.scale for part in self.parts])
+
     def combine(self, weights: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """Return sum_k weights[k] K_k."""
         K = np.zeros((self.n_samples, self.n_samples)) if out is None else out

@@ -19,6 +19,7 @@ from rich.console import Console
 from sklearn.base import clone, is_classifier
 from sklearn.pipeline import Pipeline
 
+from manykernels.core.files import replacing
 from manykernels.core.rows import is_on_disk
 from manykernels.reports.assessment import Assessment, accuracy, assess
 from manykernels.reports.bars import follow_bar
@@ -57,7 +58,8 @@ class Report:
     def save(self, path: Any) -> Path:
         """Write the page to a file and return its path."""
         path = Path(path)
-        path.write_text(self.html, encoding="utf-8")
+        with replacing(path) as place:
+            place.write_text(self.html, encoding="utf-8")
         return path
 
     def _repr_html_(self) -> str:
