@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from scipy.linalg import LinAlgError, cho_factor
+from scipy.linalg import LinAlgError, cho_factor, get_blas_funcs
+
+from manykernels.compute.threads import one_blas_thread, parallel
 
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
 # Parts of the mean diagonal that are added, one after the other, until a matrix can be factored.
 JITTERS = (0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4)
+# From this order on, a factorization is cut into blocks for the threads: so many columns and rows.
+LARGE_ORDER = 3000
+_COLUMNS, _ROWS = 192, 256
 
 
 def cholesky_factor(A: np.ndarray) -> tuple[np.ndarray, bool]:
@@ -27,13 +32,64 @@ def cholesky_factor(A: np.ndarray) -> tuple[np.ndarray, bool]:
     level = float(np.mean(np.abs(A.diagonal())))
     for jitter in JITTERS:
         try:
-            raised = np.array(A.T, order="F")  # in the order that LAPACK wants, so that it takes no copy of its own
+            raised = np.array(A, order="C")
             if jitter:
                 raised[np.diag_indices_from(raised)] += jitter * level
-            return cho_factor(raised, overwrite_a=True, check_finite=False)
+            return lower_cholesky(raised).T, False  # in the order that LAPACK wants, so that it takes no copy
         except LinAlgError:
             continue
     raise LinAlgError(f"a matrix of order {A.shape[0]} is far from positive definite")
+
+
+def lower_cholesky(A: np.ndarray) -> np.ndarray:
+    """Return L with L L' = A below its diagonal and anything above; A, a C-ordered array, is overwritten.
+
+    A matrix that is large enough to pay for several cores is cut into blocks of columns: those before are subtracted
+    from one by all threads, then it is factored. The blocks do not depend on the number of threads, so that the result
+    does not.
+
+    Parameters
+    ----------
+    A : ndarray of shape (n, n)
+        Symmetric; only its lower triangle is read.
+
+    Raises
+    ------
+    LinAlgError
+        Where A is not positive definite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.compute.linalg import lower_cholesky
+    >>> np.tril(lower_cholesky(np.array([[4.0, 2.0], [2.0, 5.0]])))
+    array([[2., 0.],
+           [1., 2.]])
+    """
+    with one_blas_thread():
+        if A.shape[0] < LARGE_ORDER:
+            # Seen as columns, the lower triangle of a C-ordered array is the upper one that LAPACK fills.
+            return cho_factor(A.T, lower=False, overwrite_a=True, check_finite=False)[0].T
+        for start in range(0, A.shape[0], _COLUMNS):
+            _factor_columns(A, start, min(start + _COLUMNS, A.shape[0]))
+        return A
+
+
+def _factor_columns(A: np.ndarray, start: int, stop: int) -> None:
+    """Turn the columns start:stop of A into those of its factor; the ones before are already."""
+
+    def subtract(low: int) -> None:
+        rows = slice(low, low + _ROWS)
+        A[rows, start:stop] -= A[rows, :start] @ A[start:stop, :start].T
+
+    if start > 0:
+        parallel(subtract, range(start, A.shape[0], _ROWS))
+    corner = cho_factor(A[start:stop, start:stop], lower=True, check_finite=False)[0]
+    A[start:stop, start:stop] = corner
+    if stop < A.shape[0]:
+        below = np.ascontiguousarray(A[stop:, start:stop])
+        solve = get_blas_funcs("trsm", (A,))
+        A[stop:, start:stop] = solve(1.0, corner, below.T, lower=1, overwrite_b=1).T
 
 
 def independent_rows(A: np.ndarray, cut: float) -> tuple[np.ndarray, np.ndarray]:

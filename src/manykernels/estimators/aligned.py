@@ -18,7 +18,7 @@ from manykernels.alignment.finite import MOST_LISTED, Aligned, independent, quad
 from manykernels.alignment.greedy import METHODS, greedy
 from manykernels.alignment.measures import Target, centered_alignment, overfits
 from manykernels.compute.memory import budget_bytes, human_bytes
-from manykernels.compute.threads import blas_threads_for
+from manykernels.compute.threads import one_blas_thread
 from manykernels.core.notices import warn
 from manykernels.core.progress import listen, silent
 from manykernels.core.samples import Samples
@@ -147,7 +147,7 @@ class AlignedEstimator(KernelEstimator):
         """Bind the kernels to samples and learn the weights."""
         left = self._memory_for_kernels(X.shape[0])
         options: dict[str, Any] = {"source": table, "normalize": self.normalize, "sample_weight": weight}
-        with blas_threads_for(X.shape[0]):
+        with one_blas_thread():
             if isinstance(kernels, Family):
                 return self._greedy(kernels.bind(X, memory_budget=left, **options), target)
             bank = self._bank(table).bind(X, memory_budget=left // 2, precision="double", **options)
@@ -215,6 +215,7 @@ class AlignedEstimator(KernelEstimator):
 
     # -- use ------------------------------------------------------------------------------------------------
 
+    @one_blas_thread()
     def _cross(self, X: Any) -> np.ndarray:
         """Return the learned kernel with the training samples that are kept, shape (len(X), n_kept)."""
         check_is_fitted(self)
@@ -287,6 +288,7 @@ class AlignedKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AlignedEs
         self.random_state = random_state
         self.verbose = verbose
 
+    @one_blas_thread()
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Learn the kernel.
 
@@ -339,6 +341,7 @@ class AlignedKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AlignedEs
     def _opened(self) -> None:
         self._n_features_out = self._predictors[0].rows.size
 
+    @one_blas_thread()
     def transform(self, X: Any) -> np.ndarray:
         """Return the learned kernel of the rows of X with the training samples.
 

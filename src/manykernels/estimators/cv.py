@@ -14,6 +14,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from manykernels.compute.threads import one_blas_thread
 from manykernels.core.progress import reached
 from manykernels.core.rows import refuse_row_source
 from manykernels.estimators.base import BaseMKL
@@ -30,6 +31,7 @@ class _Chooser(BaseMKL):
 
     _single: type[BaseMKL]
 
+    @one_blas_thread()
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> _Chooser:
         """Choose C and the norm by cross-validation, then fit on all samples.
 
@@ -113,6 +115,7 @@ def _tell(before: int, total: int, fold: int, place: int, title: str) -> None:
     reached(before + place + 1, total, f"fold {fold + 1}, {title}")
 
 
+@one_blas_thread()
 def _score_fold(
     single: BaseMKL,
     scorer: Callable,

@@ -18,6 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, has_fit_parameter, validate_data
 
 from manykernels.alignment.measures import Target
+from manykernels.compute.threads import one_blas_thread
 from manykernels.core.notices import shown
 from manykernels.core.samples import Samples, distinct_samples
 from manykernels.estimators.aligned import AlignedEstimator
@@ -324,18 +325,21 @@ class TwoStageMKLClassifier(ClassifierMixin, _TwoStage):
     def _score(self, learner: Any, K: np.ndarray, y: np.ndarray, weight: np.ndarray) -> float:
         return float(weight @ (learner.predict(K) == y))
 
+    @one_blas_thread()
     def predict(self, X: Any) -> np.ndarray:
         """Return the class of each sample, shape (n_samples,)."""
         check_is_fitted(self)
         return self.learner_.predict(self._for_learner(X))
 
     @available_if(_learner_has("decision_function"))
+    @one_blas_thread()
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the learner's decision function."""
         check_is_fitted(self)
         return self.learner_.decision_function(self._for_learner(X))
 
     @available_if(_learner_has("predict_proba"))
+    @one_blas_thread()
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the learner's probabilities, shape (n_samples, n_classes)."""
         check_is_fitted(self)
@@ -394,6 +398,7 @@ held_out_alignment_, shrinkage_, learner_, best_params_, feature_importances_, .
     def _score(self, learner: Any, K: np.ndarray, y: np.ndarray, weight: np.ndarray) -> float:
         return -float(weight @ (learner.predict(K) - y) ** 2)
 
+    @one_blas_thread()
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted target of each sample, shape (n_samples,)."""
         check_is_fitted(self)

@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from manykernels.compute.threads import one_blas_thread
 from manykernels.core.notices import shown
 from manykernels.core.samples import Samples, distinct_samples
 from manykernels.estimators.calibration import logistic_probabilities
@@ -222,6 +223,7 @@ class UFOMKLClassifier(ClassifierMixin, BaseUFO):
         loss, targets = self._loss_and_targets(codes)
         return Task(self._table(given, X), X, samples, loss, targets, C)
 
+    @one_blas_thread()
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> UFOMKLClassifier:
         """Go on learning from new samples, each looked at once, in order.
 
@@ -445,6 +447,7 @@ class UFOMKLRegressor(RegressorMixin, BaseUFO):
         y = (target - self._offset)[:, None]
         return Task(self._table(given, X), X, samples, self._loss(), y, self.C * samples.weight)
 
+    @one_blas_thread()
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> UFOMKLRegressor:
         """Go on learning from new samples, each looked at once, in order; see :meth:`UFOMKLClassifier.partial_fit`.
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from manykernels.compute.gpu import Device, check_device
 from manykernels.compute.memory import budget_bytes
+from manykernels.compute.threads import one_blas_thread
 from manykernels.core.notices import warn
 from manykernels.kernels.base import Gaussian, Kernel
 from manykernels.kernels.bound import PRECISIONS, BoundBank
@@ -106,6 +107,7 @@ class KernelBank:
             for k, K in enumerate(stack)
         )
 
+    @one_blas_thread()
     def bind(
         self,
         X: Any,
@@ -220,6 +222,7 @@ class KernelBank:
             views.append((f"{kernel!r}" if isinstance(kernel, GaussianLadder) else kernel.name(words), positions))
         check_views(X, views)
 
+    @one_blas_thread()
     def bind_features(
         self,
         X: Any,
@@ -282,6 +285,7 @@ class KernelBank:
         report_zero_kernels(bank.names, bank.scale)
         return bank
 
+    @one_blas_thread()
     def bind_product(
         self,
         X: Any,
