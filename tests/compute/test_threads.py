@@ -3,10 +3,12 @@
 import os
 import threading
 
+import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
 from manykernels.compute import threads
+from manykernels.kernels import KernelBank
 
 
 def blas_threads():
@@ -114,3 +116,10 @@ def test_a_process_forked_inside_the_limit_is_not_stuck():
             os._exit(0 if right and threads._blas_limit._holders == 0 else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert blas_threads() == before
+
+
+def test_warnings_inside_are_traced_to_the_caller():
+    stack = np.stack([np.eye(3), np.eye(3)])
+    with pytest.warns(UserWarning, match="are the same") as caught:
+        KernelBank.from_arrays(stack).bind(np.arange(3)[:, None])
+    assert caught[0].filename == __file__

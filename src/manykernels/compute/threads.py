@@ -18,16 +18,17 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ContextDecorator, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from functools import lru_cache
+from functools import lru_cache, wraps
 from itertools import product
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numba
 import scipy.linalg  # noqa: F401 - it brings a BLAS of its own, which must be there when the libraries are listed
 from threadpoolctl import ThreadpoolController
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 _limit: ContextVar[int | None] = ContextVar("limit", default=None)
 
 
@@ -94,7 +95,19 @@ def _limited(by_thread: bool) -> list[tuple[_Library, int]]:
     return changed
 
 
-class _BlasLimit(ContextDecorator, AbstractContextManager):
+class _Decorator(AbstractContextManager):
+    """A context that decorates functions, too; unlike contextlib's, warnings inside are traced to the caller's line."""
+
+    def __call__(self, function: _Function) -> _Function:
+        @wraps(function)
+        def inside(*arguments: Any, **named: Any) -> Any:
+            with self:
+                return function(*arguments, **named)
+
+        return cast(_Function, inside)
+
+
+class _BlasLimit(_Decorator):
     """One BLAS thread while anyone asks for it: the first to come sets the limit, the last to leave lifts it.
 
     Libraries that keep a number for each thread are told by each thread.
@@ -137,7 +150,7 @@ class _BlasLimit(ContextDecorator, AbstractContextManager):
                 self._before = []
 
 
-class _NoLimit(ContextDecorator, AbstractContextManager):
+class _NoLimit(_Decorator):
     """Nothing changes."""
 
     def __exit__(self, *error: object) -> None:

@@ -32,6 +32,7 @@ from manykernels.estimators.memory_plan import HEADROOM
 from manykernels.estimators.predictor import Predictor
 from manykernels.kernels import GaussianFamily
 from manykernels.kernels.bound import learned_kernel
+from manykernels.kernels.checks import CHECKS, check_combination
 from manykernels.kernels.family import Family
 from manykernels.kernels.texts import sums_by_group
 
@@ -56,6 +57,7 @@ class AlignedEstimator(KernelEstimator):
     def _check_parameters(self) -> None:
         check_choice("alignment", self.alignment, ALIGNMENTS)
         check_choice("missing", self.missing, ("error", "ignore"))
+        check_choice("check_kernels", self.check_kernels, CHECKS)
         check_number("tol", self.tol, low=0.0)
         if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, (int, np.integer)) or self.max_iter < 1:
             raise ValueError(f"max_iter must be a whole number of at least 1, got {self.max_iter!r}.")
@@ -150,6 +152,7 @@ class AlignedEstimator(KernelEstimator):
         with one_blas_thread():
             if isinstance(kernels, Family):
                 return self._greedy(kernels.bind(X, memory_budget=left, **options), target)
+            options["check_kernels"] = self.check_kernels
             bank = self._bank(table).bind(X, memory_budget=left // 2, precision="double", **options)
             if self.alignment == "uniform":
                 return uniform(bank, target)
@@ -176,6 +179,7 @@ class AlignedEstimator(KernelEstimator):
 
     def _set_kernel(self, found: Aligned, samples: Samples) -> None:
         bank, weights = found.bank, found.weights
+        check_combination(bank, weights)
         n = bank.n_samples
         self._predictors = [
             Predictor(
@@ -237,7 +241,8 @@ class AlignedKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AlignedEs
         As for :class:`TwoStageMKLClassifier`.
     target : {"auto", "classes", "values"}, default "auto"
         What y holds; "auto" takes numbers with a fractional part for values and all else for classes.
-    normalize, missing, shrinkage, validation_fraction, tol, max_iter, memory_budget, random_state, verbose
+    normalize, missing, check_kernels, shrinkage, validation_fraction, tol, max_iter, memory_budget, random_state, \
+verbose
         As for :class:`TwoStageMKLClassifier`.
 
     Attributes
@@ -267,6 +272,7 @@ class AlignedKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AlignedEs
         target: str = "auto",
         normalize: str | None = "mean_diag",
         missing: str = "error",
+        check_kernels: str = "quick",
         shrinkage: float | str | None = None,
         validation_fraction: float | None = None,
         tol: float = 1e-3,
@@ -280,6 +286,7 @@ class AlignedKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AlignedEs
         self.target = target
         self.normalize = normalize
         self.missing = missing
+        self.check_kernels = check_kernels
         self.shrinkage = shrinkage
         self.validation_fraction = validation_fraction
         self.tol = tol

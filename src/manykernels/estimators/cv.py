@@ -154,8 +154,8 @@ class MKLClassifierCV(_Chooser, MKLClassifier):
     cv : int or splitter, default 5
     scoring : str, callable or None, default None
         None is accuracy.
-    loss, combination, solver, normalize, center, missing, fit_intercept, probability, class_weight, multi_class,
-    shared_weights, tol, max_iter, approximation, rank, memory_budget, device, random_state, verbose
+    loss, combination, solver, normalize, center, missing, check_kernels, fit_intercept, probability, class_weight,
+    multi_class, shared_weights, tol, max_iter, approximation, rank, memory_budget, device, random_state, verbose
         As for :class:`MKLClassifier`.
     n_jobs : int, "dask", dask.distributed.Client or None, default None
         Folds at the same time; with "dask" or a client one after the other, each with its kernels on the workers.
@@ -199,6 +199,7 @@ class MKLClassifierCV(_Chooser, MKLClassifier):
         normalize: str | None = "mean_diag",
         center: bool = False,
         missing: str = "error",
+        check_kernels: str = "quick",
         fit_intercept: bool = True,
         probability: bool = False,
         class_weight: Any = None,
@@ -225,6 +226,7 @@ class MKLClassifierCV(_Chooser, MKLClassifier):
         self.normalize = normalize
         self.center = center
         self.missing = missing
+        self.check_kernels = check_kernels
         self.fit_intercept = fit_intercept
         self.probability = probability
         self.class_weight = class_weight
@@ -252,9 +254,8 @@ class MKLRegressorCV(_Chooser, MKLRegressor):
     cv : int or splitter, default 5
     scoring : str, callable or None, default None
         None is R2.
-    loss, epsilon, combination, solver, normalize, center, missing, fit_intercept, tol, max_iter, approximation, rank,
-    memory_budget, device,
-    n_jobs, random_state, verbose
+    loss, epsilon, combination, solver, normalize, center, missing, check_kernels, fit_intercept, tol, max_iter,
+    approximation, rank, memory_budget, device, n_jobs, random_state, verbose
         As for :class:`MKLRegressor`, n_jobs as for :class:`MKLClassifierCV`.
 
     Attributes
@@ -289,6 +290,7 @@ class MKLRegressorCV(_Chooser, MKLRegressor):
         normalize: str | None = "mean_diag",
         center: bool = False,
         missing: str = "error",
+        check_kernels: str = "quick",
         fit_intercept: bool = True,
         tol: float = 1e-3,
         max_iter: int = 1000,
@@ -312,6 +314,7 @@ class MKLRegressorCV(_Chooser, MKLRegressor):
         self.normalize = normalize
         self.center = center
         self.missing = missing
+        self.check_kernels = check_kernels
         self.fit_intercept = fit_intercept
         self.tol = tol
         self.max_iter = max_iter

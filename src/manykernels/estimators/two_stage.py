@@ -52,6 +52,7 @@ class _TwoStage(ContributionsMixin, AlignedEstimator):
         cv: Any = 5,
         normalize: str | None = "mean_diag",
         missing: str = "error",
+        check_kernels: str = "quick",
         shrinkage: float | str | None = None,
         validation_fraction: float | None = 0.25,
         tol: float = 1e-3,
@@ -68,6 +69,7 @@ class _TwoStage(ContributionsMixin, AlignedEstimator):
         self.cv = cv
         self.normalize = normalize
         self.missing = missing
+        self.check_kernels = check_kernels
         self.shrinkage = shrinkage
         self.validation_fraction = validation_fraction
         self.tol = tol
@@ -247,6 +249,9 @@ class TwoStageMKLClassifier(ClassifierMixin, _TwoStage):
     normalize : {"mean_diag", "trace", "cosine", None}, default "mean_diag"
     missing : {"error", "ignore"}, default "error"
         As for :class:`MKLClassifier`.
+    check_kernels : {"quick", "full"}, default "quick"
+        How closely matrices and kernels of your own are checked for positive semidefiniteness. "quick" reads each about
+        once and sees most that are no kernels; the learned combination is checked in full. "full" factors each.
     shrinkage : float, "auto" or None, default None
         With GaussianFamily(per_feature=True): how strongly the widths are drawn to their mean. "auto" takes the
         strength with the best alignment on samples held out; None is that of the family.
@@ -354,8 +359,8 @@ class TwoStageMKLRegressor(RegressorMixin, _TwoStage):
     learner : estimator with kernel="precomputed", optional
         The second stage; default KernelRidge with alpha chosen by cross-validation. It learns the target minus its
         mean.
-    kernels, alignment, grid, cv, normalize, missing, shrinkage, validation_fraction, tol, max_iter, memory_budget, \
-n_jobs, random_state, verbose
+    kernels, alignment, grid, cv, normalize, missing, check_kernels, shrinkage, validation_fraction, tol, max_iter, \
+memory_budget, n_jobs, random_state, verbose
         As for :class:`TwoStageMKLClassifier`.
 
     Attributes

@@ -95,6 +95,9 @@ class UFOMKLClassifier(ClassifierMixin, BaseUFO):
     normalize : {"mean_diag", "trace", "cosine", None}, default "mean_diag"
     missing : {"error", "ignore"}, default "error"
         As for :class:`MKLClassifier`.
+    check_kernels : {"quick", "full"}, default "quick"
+        How closely matrices and kernels of your own are checked for positive semidefiniteness. "quick" reads each about
+        once and sees most that are no kernels; the learned combination is checked in full. "full" factors each.
     fit_intercept : bool, default True
         Augment every kernel by a constant, its mean diagonal. Unbalanced classes alone then give each kernel something
         to do: for few kernels, center the classes or set this to False.
@@ -172,6 +175,7 @@ class UFOMKLClassifier(ClassifierMixin, BaseUFO):
         features: str = "auto",
         normalize: str | None = "mean_diag",
         missing: str = "error",
+        check_kernels: str = "quick",
         fit_intercept: bool = True,
         class_weight: Any = None,
         tol: float = 0.0,
@@ -193,6 +197,7 @@ class UFOMKLClassifier(ClassifierMixin, BaseUFO):
         self.features = features
         self.normalize = normalize
         self.missing = missing
+        self.check_kernels = check_kernels
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.tol = tol
@@ -371,8 +376,8 @@ class UFOMKLRegressor(RegressorMixin, BaseUFO):
     loss : {"squared", "epsilon_insensitive"}, default "squared"
         (y - z)^2 / 2, or max(0, |y - z| - epsilon).
     epsilon : float, default 0.1
-    epochs, step, p, sampling, average, features, normalize, missing, fit_intercept, tol, warm_start, expected_samples,
-    memory_budget, random_state, verbose
+    epochs, step, p, sampling, average, features, normalize, missing, check_kernels, fit_intercept, tol, warm_start,
+    expected_samples, memory_budget, random_state, verbose
         As for :class:`UFOMKLClassifier`.
 
     Attributes
@@ -408,6 +413,7 @@ class UFOMKLRegressor(RegressorMixin, BaseUFO):
         features: str = "auto",
         normalize: str | None = "mean_diag",
         missing: str = "error",
+        check_kernels: str = "quick",
         fit_intercept: bool = True,
         tol: float = 0.0,
         warm_start: bool = False,
@@ -429,6 +435,7 @@ class UFOMKLRegressor(RegressorMixin, BaseUFO):
         self.features = features
         self.normalize = normalize
         self.missing = missing
+        self.check_kernels = check_kernels
         self.fit_intercept = fit_intercept
         self.tol = tol
         self.warm_start = warm_start

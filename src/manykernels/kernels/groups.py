@@ -98,7 +98,7 @@ class KernelGroup:
                 yield g, kernel.apply(shared.copy())
             else:
                 segment = np.empty(size)
-                pack_rows(np.asarray(kernel.compute(rows, columns), dtype=np.float64), segment)
+                kernel.pack(V, start, stop, segment)
                 yield g, segment
 
     def diagonal(self, g: int, V: Any) -> np.ndarray:
