@@ -27,6 +27,7 @@ from manykernels.alignment.measures import (
     centered_norms,
     rounding_level,
 )
+from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import Step
 from manykernels.kernels.centered import inner_matrix
 
@@ -74,6 +75,7 @@ class Aligned:
         return self.bound - self.alignment
 
 
+@one_blas_thread()
 def uniform(bank: Any, target: Target) -> Aligned:
     """Weigh all kernels that are not constant alike.
 
@@ -91,6 +93,7 @@ def uniform(bank: Any, target: Target) -> Aligned:
     return _found(bank, target, (norms > 0).astype(float))
 
 
+@one_blas_thread()
 def independent(bank: Any, target: Target) -> Aligned:
     """Weigh each kernel by its own alignment, whatever the others are.
 
@@ -108,6 +111,7 @@ def independent(bank: Any, target: Target) -> Aligned:
     return _found(bank, target, np.maximum(alignments(bank, target), 0.0))
 
 
+@one_blas_thread()
 def quadratic(bank: Any, target: Target) -> Aligned:
     """Return the weights of the best alignment, from the matrix of all inner products.
 

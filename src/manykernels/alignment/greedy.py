@@ -25,6 +25,7 @@ import numpy as np
 
 from manykernels.alignment.finite import Aligned, aligned, combined_alignment, nonnegative, upper_bound
 from manykernels.alignment.measures import Target, centered_norms
+from manykernels.compute.threads import one_blas_thread
 from manykernels.core.progress import emit, is_listened_to
 from manykernels.core.results import Step
 from manykernels.kernels.centered import centered, inner_matrix
@@ -39,6 +40,7 @@ _MARGIN = 10.0
 _ROUNDING = 1e-12
 
 
+@one_blas_thread()
 def greedy(
     kernels: Any,
     target: Target,

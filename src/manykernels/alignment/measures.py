@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_regressor
 
+from manykernels.compute.threads import one_blas_thread
 from manykernels.kernels.centered import centered
 
 
@@ -93,6 +94,7 @@ class Target:
         return bank.quad_forms(self.pull).sum(axis=0)
 
 
+@one_blas_thread()
 def alignment(K: np.ndarray, L: np.ndarray) -> float:
     """Return the alignment of two kernel matrices, not centered.
 
@@ -114,6 +116,7 @@ def alignment(K: np.ndarray, L: np.ndarray) -> float:
     return _ratio(float(np.vdot(K, L)), float(np.linalg.norm(K)), float(np.linalg.norm(L)))
 
 
+@one_blas_thread()
 def centered_alignment(K: np.ndarray, target: Any, sample_weight: Any = None) -> float:
     """Return the centered alignment of a kernel matrix with another one or with a target.
 
@@ -144,6 +147,7 @@ def centered_alignment(K: np.ndarray, target: Any, sample_weight: Any = None) ->
     return _ratio(float(np.vdot(M, L)), _norm(M, K), _norm(centered(L, weight), L))
 
 
+@one_blas_thread()
 def alignments(bank: Any, target: Target) -> np.ndarray:
     """Return the centered alignment of each kernel of a bank, 0 for one that is constant.
 
@@ -171,6 +175,7 @@ def alignments(bank: Any, target: Target) -> np.ndarray:
     return np.divide(target.inner_products(bank), norms, out=np.zeros_like(norms), where=norms > 0)
 
 
+@one_blas_thread()
 def feature_space_measure(K: Any, y: Any) -> Any:
     """Return the spread of the classes between their centers, divided by the distance of the centers: small is good.
 

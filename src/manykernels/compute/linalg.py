@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from scipy.linalg import LinAlgError, cho_factor, eigh, qr
+from scipy.linalg import LinAlgError, cho_factor, eigh, get_blas_funcs, qr
+
+from manykernels.compute.threads import one_blas_thread, parallel
 
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
+# From this order on, a factorization is cut into blocks for the threads: so many columns and rows.
+LARGE_ORDER = 3000
+_COLUMNS, _ROWS = 192, 256
 
 
 def cholesky_factor(A: np.ndarray, least: float = 0.0) -> tuple[np.ndarray, bool]:
@@ -34,10 +39,9 @@ def cholesky_factor(A: np.ndarray, least: float = 0.0) -> tuple[np.ndarray, bool
     if not np.all(np.isfinite(A.diagonal())):
         raise LinAlgError(f"a matrix of order {A.shape[0]} has entries that are not finite")
     try:
-        # In the order that LAPACK wants, so that it takes no copy of its own.
-        factor, lower = cho_factor(np.array(A.T, order="F"), overwrite_a=True, check_finite=False)
+        factor = lower_cholesky(np.array(A, order="C")).T  # in the order that LAPACK wants, so that it takes no copy
         if np.all(np.isfinite(factor.diagonal())):
-            return factor, lower
+            return factor, False
     except LinAlgError:
         pass
     return _factor_of_nearest(A, least), False
@@ -45,11 +49,63 @@ def cholesky_factor(A: np.ndarray, least: float = 0.0) -> tuple[np.ndarray, bool
 
 def _factor_of_nearest(A: np.ndarray, least: float) -> np.ndarray:
     """Return the upper triangular R for which R'R is the nearest matrix with eigenvalues of at least ``least``."""
-    values, vectors = eigh(A)
+    with one_blas_thread():
+        values, vectors = eigh(A)
     rounding = np.finfo(values.dtype).eps * values.size * float(max(abs(values[0]), abs(values[-1])))
     raised = np.maximum(values, max(least, rounding) or 1.0)
     # The rows of sqrt(values) V' in falling order: each is then reflected with errors of its own size.
     return qr((np.sqrt(raised)[:, None] * vectors.T)[::-1], mode="r", overwrite_a=True, check_finite=False)[0]
+
+
+def lower_cholesky(A: np.ndarray) -> np.ndarray:
+    """Return L with L L' = A below its diagonal and anything above; A, a C-ordered array, is overwritten.
+
+    A matrix that is large enough to pay for several cores is cut into blocks of columns: those before are subtracted
+    from one by all threads, then it is factored. The blocks do not depend on the number of threads, so that the result
+    does not.
+
+    Parameters
+    ----------
+    A : ndarray of shape (n, n)
+        Symmetric; only its lower triangle is read.
+
+    Raises
+    ------
+    LinAlgError
+        Where A is not positive definite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.compute.linalg import lower_cholesky
+    >>> np.tril(lower_cholesky(np.array([[4.0, 2.0], [2.0, 5.0]])))
+    array([[2., 0.],
+           [1., 2.]])
+    """
+    with one_blas_thread():
+        if A.shape[0] < LARGE_ORDER:
+            # Seen as columns, the lower triangle of a C-ordered array is the upper one that LAPACK fills.
+            return cho_factor(A.T, lower=False, overwrite_a=True, check_finite=False)[0].T
+        for start in range(0, A.shape[0], _COLUMNS):
+            _factor_columns(A, start, min(start + _COLUMNS, A.shape[0]))
+        return A
+
+
+def _factor_columns(A: np.ndarray, start: int, stop: int) -> None:
+    """Turn the columns start:stop of A into those of its factor; the ones before are already."""
+
+    def subtract(low: int) -> None:
+        rows = slice(low, low + _ROWS)
+        A[rows, start:stop] -= A[rows, :start] @ A[start:stop, :start].T
+
+    if start > 0:
+        parallel(subtract, range(start, A.shape[0], _ROWS))
+    corner = cho_factor(A[start:stop, start:stop], lower=True, check_finite=False)[0]
+    A[start:stop, start:stop] = corner
+    if stop < A.shape[0]:
+        below = np.ascontiguousarray(A[stop:, start:stop])
+        solve = get_blas_funcs("trsm", (A,))
+        A[stop:, start:stop] = solve(1.0, corner, below.T, lower=1, overwrite_b=1).T
 
 
 def independent_rows(A: np.ndarray, cut: float) -> tuple[np.ndarray, np.ndarray]:

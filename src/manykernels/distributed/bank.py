@@ -50,6 +50,7 @@ def bind(
     driver_bytes: int = 0,
     precision: str = "single",
     n_shards: int | None = None,
+    check_kernels: str = "quick",
 ) -> DaskBank:
     """Bind kernels to training data on the workers of a cluster.
 
@@ -59,7 +60,7 @@ def bind(
         Without ladders.
     X : float array or CSR matrix of shape (n_samples, n_features)
     client : distributed.Client
-    source, normalize, center, sample_weight, precision
+    source, normalize, center, sample_weight, precision, check_kernels
         As for :meth:`manykernels.kernels.KernelBank.bind`.
     driver_bytes : int
         Memory for the kernels of a working set on the driver; if it is too small, they stay on the workers.
@@ -80,7 +81,7 @@ def bind(
     weight = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     bound = kernels.resolve(table)
     kernels.check_views(X, table)
-    options = {"normalize": normalize, "center": center, "precision": precision}
+    options = {"normalize": normalize, "center": center, "precision": precision, "check": check_kernels}
     shards = Shards(Workers(client), bound, X, weight, options, n_shards)
     found = shards.persistent(
         lambda: shards.gather([shards.submit(s, on_worker.learned_scales) for s in range(len(shards.members))])

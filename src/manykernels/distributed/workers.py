@@ -12,7 +12,7 @@ from concurrent.futures import CancelledError
 from typing import Any
 from uuid import uuid4
 
-from manykernels.compute.threads import at_most
+from manykernels.compute.threads import at_most, one_blas_thread
 from manykernels.distributed.connection import check_open, distributed_library
 
 # So many times the driver sends its data again before it gives up.
@@ -105,6 +105,7 @@ class Workers:
         return self.addresses[place % len(self.addresses)]
 
 
+@one_blas_thread()
 def run_alone(function: Callable, *arguments: Any) -> Any:
     """Run a task on as many threads as its worker has."""
     with at_most(distributed_library().get_worker().state.nthreads):

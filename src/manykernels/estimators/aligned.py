@@ -18,7 +18,7 @@ from manykernels.alignment.finite import MOST_LISTED, Aligned, independent, quad
 from manykernels.alignment.greedy import METHODS, greedy
 from manykernels.alignment.measures import Target, centered_alignment, overfits
 from manykernels.compute.memory import budget_bytes, human_bytes
-from manykernels.compute.threads import blas_threads_for
+from manykernels.compute.threads import one_blas_thread
 from manykernels.core.notices import warn
 from manykernels.core.progress import listen, silent
 from manykernels.core.samples import Samples
@@ -32,6 +32,7 @@ from manykernels.estimators.memory_plan import HEADROOM
 from manykernels.estimators.predictor import Predictor
 from manykernels.kernels import GaussianFamily
 from manykernels.kernels.bound import learned_kernel
+from manykernels.kernels.checks import CHECKS, check_combination
 from manykernels.kernels.family import Family
 from manykernels.kernels.texts import sums_by_group
 
@@ -56,6 +57,7 @@ class AlignedEstimator(KernelEstimator):
     def _check_parameters(self) -> None:
         check_choice("alignment", self.alignment, ALIGNMENTS)
         check_choice("missing", self.missing, ("error", "ignore"))
+        check_choice("check_kernels", self.check_kernels, CHECKS)
         check_number("tol", self.tol, low=0.0)
         if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, (int, np.integer)) or self.max_iter < 1:
             raise ValueError(f"max_iter must be a whole number of at least 1, got {self.max_iter!r}.")
@@ -147,9 +149,10 @@ class AlignedEstimator(KernelEstimator):
         """Bind the kernels to samples and learn the weights."""
         left = self._memory_for_kernels(X.shape[0])
         options: dict[str, Any] = {"source": table, "normalize": self.normalize, "sample_weight": weight}
-        with blas_threads_for(X.shape[0]):
+        with one_blas_thread():
             if isinstance(kernels, Family):
                 return self._greedy(kernels.bind(X, memory_budget=left, **options), target)
+            options["check_kernels"] = self.check_kernels
             bank = self._bank(table).bind(X, memory_budget=left // 2, precision="double", **options)
             if self.alignment == "uniform":
                 return uniform(bank, target)
@@ -176,6 +179,7 @@ class AlignedEstimator(KernelEstimator):
 
     def _set_kernel(self, found: Aligned, samples: Samples) -> None:
         bank, weights = found.bank, found.weights
+        check_combination(bank, weights)
         n = bank.n_samples
         self._predictors = [
             Predictor(
@@ -219,6 +223,7 @@ class AlignedEstimator(KernelEstimator):
 
     # -- use ------------------------------------------------------------------------------------------------
 
+    @one_blas_thread()
     def _cross(self, X: Any) -> np.ndarray:
         """Return the learned kernel with the training samples that are kept, shape (len(X), n_kept)."""
         check_is_fitted(self)
@@ -240,7 +245,8 @@ class AlignedKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AlignedEs
         As for :class:`TwoStageMKLClassifier`.
     target : {"auto", "classes", "values"}, default "auto"
         What y holds; "auto" takes numbers with a fractional part for values and all else for classes.
-    normalize, missing, shrinkage, validation_fraction, tol, max_iter, memory_budget, random_state, verbose
+    normalize, missing, check_kernels, shrinkage, validation_fraction, tol, max_iter, memory_budget, random_state, \
+verbose
         As for :class:`TwoStageMKLClassifier`.
 
     Attributes
@@ -270,6 +276,7 @@ class AlignedKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AlignedEs
         target: str = "auto",
         normalize: str | None = "mean_diag",
         missing: str = "error",
+        check_kernels: str = "quick",
         shrinkage: float | str | None = None,
         validation_fraction: float | None = None,
         tol: float = 1e-3,
@@ -283,6 +290,7 @@ class AlignedKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AlignedEs
         self.target = target
         self.normalize = normalize
         self.missing = missing
+        self.check_kernels = check_kernels
         self.shrinkage = shrinkage
         self.validation_fraction = validation_fraction
         self.tol = tol
@@ -291,6 +299,7 @@ class AlignedKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AlignedEs
         self.random_state = random_state
         self.verbose = verbose
 
+    @one_blas_thread()
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Learn the kernel.
 
@@ -343,6 +352,7 @@ class AlignedKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AlignedEs
     def _opened(self) -> None:
         self._n_features_out = self._predictors[0].rows.size
 
+    @one_blas_thread()
     def transform(self, X: Any) -> np.ndarray:
         """Return the learned kernel of the rows of X with the training samples.
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from manykernels.compute.threads import one_blas_thread
 from manykernels.core.progress import reached
 from manykernels.estimators.ufo import UFOMKLClassifier, UFOMKLRegressor
 from manykernels.estimators.ufo_base import BaseUFO, Bench
@@ -43,6 +44,7 @@ class AlphaPoint:
         return int(self.model.active_.size)
 
 
+@one_blas_thread()
 def ufo_path(
     kernels: Any,
     X: Any,

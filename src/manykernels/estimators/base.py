@@ -35,6 +35,7 @@ from manykernels.estimators.predictor import Predictor
 from manykernels.kernels import Gaussian, KernelBank, ParametricKernel
 from manykernels.kernels.approximate import METHODS, check_rank
 from manykernels.kernels.bound import BoundBank
+from manykernels.kernels.checks import CHECKS, check_combination, name_culprit
 from manykernels.kernels.composite import CompositeBank
 from manykernels.kernels.device.bank import DeviceBank
 from manykernels.kernels.family import Family
@@ -121,6 +122,7 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
             raise ValueError(f"approximation={self.approximation!r} needs combination='sum'.")
         self._check_device()
         check_choice("missing", self.missing, ("error", "ignore"))
+        check_choice("check_kernels", self.check_kernels, CHECKS)
         if self.missing == "ignore" and self.combination != "sum":
             raise ValueError("missing='ignore' needs combination='sum'.")
         if not isinstance(self.max_iter, (int, np.integer)) or self.max_iter < 1:
@@ -256,7 +258,11 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
             own = norm.bind(_every_group(bank.groups)) if isinstance(norm, MixedNorm) else norm
             # A parametric bank offers less than a finite one; solvers ask for what they need.
             problems = [Problem(cast(Any, bank), loss, own, y[t], C[t], self.fit_intercept) for t in tasks]
-            return bank, self._solve(problems, workbench.starts(problems))
+            try:
+                return bank, self._solve(problems, workbench.starts(problems))
+            except np.linalg.LinAlgError:
+                name_culprit(bank, np.ones(bank.n_kernels))  # that is what an indefinite kernel ends in
+                raise
 
         exact = self.tol < DOUBLE_BELOW or "double" in workbench.banks
         bank, results = learn("double" if exact else "single")
@@ -264,6 +270,8 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
             workbench.banks.clear()  # the memory budget holds one of them
             del bank, results
             bank, results = learn("double")
+        for result in results:
+            check_combination(bank, result.weights)
         workbench.weights = [result.weights for result in results]
         self._set_attributes(bank, results, samples, offset)
         self._warn_if_not_converged()
@@ -293,6 +301,7 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
             found = self._solve_family(problem, precision)
             if precision == "single" and self._want_digits([found.result]):
                 found = self._solve_family(problem, "double")
+        check_combination(found.bank, found.result.weights)
         self._set_attributes(found.bank, [found.result], samples, offset)
         self._warn_if_not_converged()
         return found.result.interrupted
@@ -331,6 +340,7 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
             return ParametricBank(self.combination, X, weight, normalize=self.normalize, center=self.center)
         if self.combination == "product":
             return self._product_bank(table).bind_product(X, **shared)
+        shared["check_kernels"] = self.check_kernels
         if (client := self._client()) is not None:
             from manykernels.distributed import bind  # noqa: PLC0415 - it needs an optional dependency
 

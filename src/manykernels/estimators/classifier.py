@@ -72,6 +72,9 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         Center the kernels in feature space.
     missing : {"error", "ignore"}, default "error"
         With "ignore" a row may be NaN in all columns that a kernel sees: the kernel's values with it are then 0.
+    check_kernels : {"quick", "full"}, default "quick"
+        How closely matrices and kernels of your own are checked for positive semidefiniteness. "quick" reads each about
+        once and sees most that are no kernels; the learned combination is checked in full. "full" factors each.
     fit_intercept : bool, default True
     probability : bool, default False
         Calibrate probabilities on held-out folds (five more fits); the logistic loss needs no calibration.
@@ -168,6 +171,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         normalize: str | None = "mean_diag",
         center: bool = False,
         missing: str = "error",
+        check_kernels: str = "quick",
         fit_intercept: bool = True,
         probability: bool = False,
         class_weight: Any = None,
@@ -192,6 +196,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         self.normalize = normalize
         self.center = center
         self.missing = missing
+        self.check_kernels = check_kernels
         self.fit_intercept = fit_intercept
         self.probability = probability
         self.class_weight = class_weight

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
+from manykernels.compute.threads import one_blas_thread
 from manykernels.estimators.predictor import Predictor
 
 
@@ -83,6 +84,7 @@ class Contributions:
 class ContributionsMixin:
     """The method ``contributions`` of an estimator that predicts with a sum of kernels."""
 
+    @one_blas_thread()
     def contributions(self: Any, X: Any) -> Contributions:
         """Return what each active kernel adds to the predictions.
 

@@ -14,6 +14,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from manykernels.compute.threads import one_blas_thread
 from manykernels.core.progress import reached
 from manykernels.core.rows import refuse_row_source
 from manykernels.estimators.base import BaseMKL
@@ -30,6 +31,7 @@ class _Chooser(BaseMKL):
 
     _single: type[BaseMKL]
 
+    @one_blas_thread()
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> _Chooser:
         """Choose C and the norm by cross-validation, then fit on all samples.
 
@@ -113,6 +115,7 @@ def _tell(before: int, total: int, fold: int, place: int, title: str) -> None:
     reached(before + place + 1, total, f"fold {fold + 1}, {title}")
 
 
+@one_blas_thread()
 def _score_fold(
     single: BaseMKL,
     scorer: Callable,
@@ -151,8 +154,8 @@ class MKLClassifierCV(_Chooser, MKLClassifier):
     cv : int or splitter, default 5
     scoring : str, callable or None, default None
         None is accuracy.
-    loss, combination, solver, normalize, center, missing, fit_intercept, probability, class_weight, multi_class,
-    shared_weights, tol, max_iter, approximation, rank, memory_budget, device, random_state, verbose
+    loss, combination, solver, normalize, center, missing, check_kernels, fit_intercept, probability, class_weight,
+    multi_class, shared_weights, tol, max_iter, approximation, rank, memory_budget, device, random_state, verbose
         As for :class:`MKLClassifier`.
     n_jobs : int, "dask", dask.distributed.Client or None, default None
         Folds at the same time; with "dask" or a client one after the other, each with its kernels on the workers.
@@ -196,6 +199,7 @@ class MKLClassifierCV(_Chooser, MKLClassifier):
         normalize: str | None = "mean_diag",
         center: bool = False,
         missing: str = "error",
+        check_kernels: str = "quick",
         fit_intercept: bool = True,
         probability: bool = False,
         class_weight: Any = None,
@@ -222,6 +226,7 @@ class MKLClassifierCV(_Chooser, MKLClassifier):
         self.normalize = normalize
         self.center = center
         self.missing = missing
+        self.check_kernels = check_kernels
         self.fit_intercept = fit_intercept
         self.probability = probability
         self.class_weight = class_weight
@@ -249,9 +254,8 @@ class MKLRegressorCV(_Chooser, MKLRegressor):
     cv : int or splitter, default 5
     scoring : str, callable or None, default None
         None is R2.
-    loss, epsilon, combination, solver, normalize, center, missing, fit_intercept, tol, max_iter, approximation, rank,
-    memory_budget, device,
-    n_jobs, random_state, verbose
+    loss, epsilon, combination, solver, normalize, center, missing, check_kernels, fit_intercept, tol, max_iter,
+    approximation, rank, memory_budget, device, n_jobs, random_state, verbose
         As for :class:`MKLRegressor`, n_jobs as for :class:`MKLClassifierCV`.
 
     Attributes
@@ -286,6 +290,7 @@ class MKLRegressorCV(_Chooser, MKLRegressor):
         normalize: str | None = "mean_diag",
         center: bool = False,
         missing: str = "error",
+        check_kernels: str = "quick",
         fit_intercept: bool = True,
         tol: float = 1e-3,
         max_iter: int = 1000,
@@ -309,6 +314,7 @@ class MKLRegressorCV(_Chooser, MKLRegressor):
         self.normalize = normalize
         self.center = center
         self.missing = missing
+        self.check_kernels = check_kernels
         self.fit_intercept = fit_intercept
         self.tol = tol
         self.max_iter = max_iter

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import Step
 from manykernels.core.rows import CheckedRows, is_on_disk, refuse_row_source
 from manykernels.estimators.predictor import Predictor
@@ -45,6 +46,7 @@ class KernelEstimator(BaseEstimator):
             self.__dict__.update(before)
             raise
 
+    @one_blas_thread()
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Learn the kernel weights and the predictor.
 
@@ -72,6 +74,7 @@ class KernelEstimator(BaseEstimator):
 
     # -- use ------------------------------------------------------------------------------------------------
 
+    @one_blas_thread()
     def _decisions(self, X: Any) -> np.ndarray:
         """Return the predictions of all tasks, shape (n, n_tasks); of Dask data where they are."""
         check_is_fitted(self)
@@ -138,6 +141,7 @@ class KernelEstimator(BaseEstimator):
             )
         return stack
 
+    @one_blas_thread()
     def kernel(self, X: Any, Z: Any = None) -> np.ndarray:
         """Return the learned kernel between the rows of X and those of Z.
 
@@ -158,6 +162,7 @@ class KernelEstimator(BaseEstimator):
         kernels = [predictor.pairwise(X, Z) for predictor in self._predictors]
         return kernels[0] if len(kernels) == 1 else np.array(kernels)
 
+    @one_blas_thread()
     def kernel_matrices(self, X: Any, places: Any) -> np.ndarray:
         """Return kernels with a positive weight one by one, without their weights, between the rows of X.
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
+from manykernels.compute.threads import one_blas_thread
 from manykernels.core.progress import reached
 from manykernels.estimators.base import BaseMKL, Workbench
 from manykernels.estimators.classifier import MKLClassifier
@@ -48,6 +49,7 @@ class PathPoint:
         return f"C={self.C:g}, norm={self.norm:g}" if number else f"C={self.C:g}, {self.norm!r}"
 
 
+@one_blas_thread()
 def mkl_path(
     kernels: Any,
     X: Any,
@@ -113,6 +115,7 @@ def mkl_path(
     return path
 
 
+@one_blas_thread()
 def _walked(*arguments: Any) -> list[PathPoint]:
     return list(walk(*arguments))
 

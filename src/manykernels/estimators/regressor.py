@@ -34,9 +34,8 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         (y - z)^2 / 2, or max(0, |y - z| - epsilon).
     epsilon : float, default 0.1
         Width of the tube of the epsilon-insensitive loss.
-    combination, solver, normalize, center, missing, fit_intercept, tol, max_iter, approximation, rank, memory_budget,
-    device, n_jobs,
-    random_state, verbose
+    combination, solver, normalize, center, missing, check_kernels, fit_intercept, tol, max_iter, approximation, rank,
+    memory_budget, device, n_jobs, random_state, verbose
         As for :class:`MKLClassifier`.
 
     Attributes
@@ -69,6 +68,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         normalize: str | None = "mean_diag",
         center: bool = False,
         missing: str = "error",
+        check_kernels: str = "quick",
         fit_intercept: bool = True,
         tol: float = 1e-3,
         max_iter: int = 1000,
@@ -90,6 +90,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         self.normalize = normalize
         self.center = center
         self.missing = missing
+        self.check_kernels = check_kernels
         self.fit_intercept = fit_intercept
         self.tol = tol
         self.max_iter = max_iter

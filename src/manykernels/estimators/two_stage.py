@@ -18,6 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, has_fit_parameter, validate_data
 
 from manykernels.alignment.measures import Target
+from manykernels.compute.threads import one_blas_thread
 from manykernels.core.notices import shown
 from manykernels.core.samples import Samples, distinct_samples
 from manykernels.estimators.aligned import AlignedEstimator
@@ -51,6 +52,7 @@ class _TwoStage(ContributionsMixin, AlignedEstimator):
         cv: Any = 5,
         normalize: str | None = "mean_diag",
         missing: str = "error",
+        check_kernels: str = "quick",
         shrinkage: float | str | None = None,
         validation_fraction: float | None = 0.25,
         tol: float = 1e-3,
@@ -67,6 +69,7 @@ class _TwoStage(ContributionsMixin, AlignedEstimator):
         self.cv = cv
         self.normalize = normalize
         self.missing = missing
+        self.check_kernels = check_kernels
         self.shrinkage = shrinkage
         self.validation_fraction = validation_fraction
         self.tol = tol
@@ -246,6 +249,9 @@ class TwoStageMKLClassifier(ClassifierMixin, _TwoStage):
     normalize : {"mean_diag", "trace", "cosine", None}, default "mean_diag"
     missing : {"error", "ignore"}, default "error"
         As for :class:`MKLClassifier`.
+    check_kernels : {"quick", "full"}, default "quick"
+        How closely matrices and kernels of your own are checked for positive semidefiniteness. "quick" reads each about
+        once and sees most that are no kernels; the learned combination is checked in full. "full" factors each.
     shrinkage : float, "auto" or None, default None
         With GaussianFamily(per_feature=True): how strongly the widths are drawn to their mean. "auto" takes the
         strength with the best alignment on samples held out; None is that of the family.
@@ -324,18 +330,21 @@ class TwoStageMKLClassifier(ClassifierMixin, _TwoStage):
     def _score(self, learner: Any, K: np.ndarray, y: np.ndarray, weight: np.ndarray) -> float:
         return float(weight @ (learner.predict(K) == y))
 
+    @one_blas_thread()
     def predict(self, X: Any) -> np.ndarray:
         """Return the class of each sample, shape (n_samples,)."""
         check_is_fitted(self)
         return self.learner_.predict(self._for_learner(X))
 
     @available_if(_learner_has("decision_function"))
+    @one_blas_thread()
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the learner's decision function."""
         check_is_fitted(self)
         return self.learner_.decision_function(self._for_learner(X))
 
     @available_if(_learner_has("predict_proba"))
+    @one_blas_thread()
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the learner's probabilities, shape (n_samples, n_classes)."""
         check_is_fitted(self)
@@ -350,8 +359,8 @@ class TwoStageMKLRegressor(RegressorMixin, _TwoStage):
     learner : estimator with kernel="precomputed", optional
         The second stage; default KernelRidge with alpha chosen by cross-validation. It learns the target minus its
         mean.
-    kernels, alignment, grid, cv, normalize, missing, shrinkage, validation_fraction, tol, max_iter, memory_budget, \
-n_jobs, random_state, verbose
+    kernels, alignment, grid, cv, normalize, missing, check_kernels, shrinkage, validation_fraction, tol, max_iter, \
+memory_budget, n_jobs, random_state, verbose
         As for :class:`TwoStageMKLClassifier`.
 
     Attributes
@@ -394,6 +403,7 @@ held_out_alignment_, shrinkage_, learner_, best_params_, feature_importances_, .
     def _score(self, learner: Any, K: np.ndarray, y: np.ndarray, weight: np.ndarray) -> float:
         return -float(weight @ (learner.predict(K) - y) ** 2)
 
+    @one_blas_thread()
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted target of each sample, shape (n_samples,)."""
         check_is_fitted(self)

@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from manykernels.compute.threads import one_blas_thread
 from manykernels.core.notices import shown
 from manykernels.core.samples import Samples, distinct_samples
 from manykernels.estimators.calibration import logistic_probabilities
@@ -94,6 +95,9 @@ class UFOMKLClassifier(ClassifierMixin, BaseUFO):
     normalize : {"mean_diag", "trace", "cosine", None}, default "mean_diag"
     missing : {"error", "ignore"}, default "error"
         As for :class:`MKLClassifier`.
+    check_kernels : {"quick", "full"}, default "quick"
+        How closely matrices and kernels of your own are checked for positive semidefiniteness. "quick" reads each about
+        once and sees most that are no kernels; the learned combination is checked in full. "full" factors each.
     fit_intercept : bool, default True
         Augment every kernel by a constant, its mean diagonal. Unbalanced classes alone then give each kernel something
         to do: for few kernels, center the classes or set this to False.
@@ -173,6 +177,7 @@ class UFOMKLClassifier(ClassifierMixin, BaseUFO):
         features: str = "auto",
         normalize: str | None = "mean_diag",
         missing: str = "error",
+        check_kernels: str = "quick",
         fit_intercept: bool = True,
         class_weight: Any = None,
         tol: float = 0.0,
@@ -194,6 +199,7 @@ class UFOMKLClassifier(ClassifierMixin, BaseUFO):
         self.features = features
         self.normalize = normalize
         self.missing = missing
+        self.check_kernels = check_kernels
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.tol = tol
@@ -224,6 +230,7 @@ class UFOMKLClassifier(ClassifierMixin, BaseUFO):
         loss, targets = self._loss_and_targets(codes)
         return Task(self._table(given, X), X, samples, loss, targets, C)
 
+    @one_blas_thread()
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> UFOMKLClassifier:
         """Go on learning from new samples, each looked at once, in order.
 
@@ -371,8 +378,8 @@ class UFOMKLRegressor(RegressorMixin, BaseUFO):
     loss : {"squared", "epsilon_insensitive"}, default "squared"
         (y - z)^2 / 2, or max(0, |y - z| - epsilon).
     epsilon : float, default 0.1
-    epochs, step, p, sampling, average, features, normalize, missing, fit_intercept, tol, warm_start, expected_samples,
-    memory_budget, random_state, verbose
+    epochs, step, p, sampling, average, features, normalize, missing, check_kernels, fit_intercept, tol, warm_start,
+    expected_samples, memory_budget, random_state, verbose
         As for :class:`UFOMKLClassifier`.
 
     Attributes
@@ -408,6 +415,7 @@ class UFOMKLRegressor(RegressorMixin, BaseUFO):
         features: str = "auto",
         normalize: str | None = "mean_diag",
         missing: str = "error",
+        check_kernels: str = "quick",
         fit_intercept: bool = True,
         tol: float = 0.0,
         warm_start: bool = False,
@@ -429,6 +437,7 @@ class UFOMKLRegressor(RegressorMixin, BaseUFO):
         self.features = features
         self.normalize = normalize
         self.missing = missing
+        self.check_kernels = check_kernels
         self.fit_intercept = fit_intercept
         self.tol = tol
         self.warm_start = warm_start
@@ -447,6 +456,7 @@ class UFOMKLRegressor(RegressorMixin, BaseUFO):
         y = (target - self._offset)[:, None]
         return Task(self._table(given, X), X, samples, self._loss(), y, self.C * samples.weight)
 
+    @one_blas_thread()
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> UFOMKLRegressor:
         """Go on learning from new samples, each looked at once, in order; see :meth:`UFOMKLClassifier.partial_fit`.
 

@@ -28,6 +28,7 @@ from manykernels.estimators.kernel_estimator import (
 from manykernels.estimators.memory_plan import HEADROOM
 from manykernels.estimators.predictor import Predictor
 from manykernels.kernels.bound import BoundBank, learned_kernel
+from manykernels.kernels.checks import CHECKS, check_combination
 from manykernels.kernels.features import FeatureMaps, have_features
 from manykernels.kernels.missing import check_views
 from manykernels.kernels.pairs import PairValues, sampled
@@ -95,6 +96,7 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         for name, choices in (("step", STEPS), ("sampling", SAMPLINGS), ("features", FEATURES)):
             check_choice(name, getattr(self, name), choices)
         check_choice("missing", self.missing, ("error", "ignore"))
+        check_choice("check_kernels", self.check_kernels, CHECKS)
         ElasticNorm(p=self.p)  # says what is wrong with p
         if isinstance(self.epochs, bool) or not isinstance(self.epochs, (int, np.integer)) or self.epochs < 1:
             raise ValueError(f"epochs must be a whole number of at least 1, got {self.epochs!r}.")
@@ -124,6 +126,7 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         self._stream = self._following(bench.bank, theta, result)
         self.n_iter_, self.trace_, self.n_seen_ = len(result.trace), result.trace, samples.owner.size
         weights = theta.norm.weights(result.norms) if self.average else result.coef
+        check_combination(bench.bank, weights)
         total = self._set_kernels(bench.bank, weights, result.norms, result.certificate)
         self._predictors = [self._predictor(bench.bank, theta, result, samples, total)]
         self.intercept_ = self._predictors[0].intercept
@@ -154,7 +157,8 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
 
     def _bound(self, table: Any, X: Any, weight: np.ndarray) -> BoundBank:
         bank = self._bank(table).written_out()
-        bound = bank.bind(X, source=table, normalize=self.normalize, sample_weight=weight, storage="recomputed")
+        own: dict[str, Any] = {"normalize": self.normalize, "check_kernels": self.check_kernels}
+        bound = bank.bind(X, source=table, sample_weight=weight, storage="recomputed", **own)
         assert isinstance(bound, BoundBank)
         # A kernel is augmented by a constant of its own size, which for kernels of mean diagonal 1 is 1.
         level = bound.diagonal() @ (weight / weight.sum()) if self.fit_intercept else np.zeros(bound.n_kernels)

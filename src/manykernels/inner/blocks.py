@@ -15,6 +15,7 @@ from typing import Protocol
 
 import numpy as np
 
+from manykernels.compute.threads import one_blas_thread
 from manykernels.inner import smo
 from manykernels.inner.smo import BoxSolution
 
@@ -38,6 +39,7 @@ class BlockKernel(Protocol):
     def columns_product(self, columns: np.ndarray, change: np.ndarray) -> np.ndarray: ...
 
 
+@one_blas_thread()
 def solve_blocks(
     K: BlockKernel,
     y: np.ndarray,

@@ -23,6 +23,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numba import njit
 
+from manykernels.compute.threads import one_blas_thread
+
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
 MOST_ROUNDS = 2000
 _MARGIN = 1.0  # in units of the largest violation of the last round: beyond it, samples leave the round
@@ -50,6 +52,7 @@ class Rounds(NamedTuple):
     converged: bool
 
 
+@one_blas_thread()
 def solve_features(
     K: Features,
     y: np.ndarray,

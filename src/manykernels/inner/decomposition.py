@@ -21,7 +21,7 @@ from typing import Any, Protocol
 import numpy as np
 from numba import njit
 
-from manykernels.compute.threads import n_threads, parallel
+from manykernels.compute.threads import n_threads, one_blas_thread, parallel
 from manykernels.inner import smo
 from manykernels.inner.smo import BoxSolution
 
@@ -44,6 +44,7 @@ class RowsOnDemand(Protocol):
     def diagonal(self) -> np.ndarray: ...
 
 
+@one_blas_thread()
 def solve_rows(
     K: RowsOnDemand,
     y: np.ndarray,

@@ -22,6 +22,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from manykernels.compute.threads import one_blas_thread
 from manykernels.inner.coordinate_descent import Features
 
 _MOST_STEPS = 60
@@ -31,6 +32,7 @@ _TO_THE_WALL = 0.99
 _INSIDE = 1e-3  # of its range: how far from its bounds a part begins
 
 
+@one_blas_thread()
 def solve_interior(
     K: Features,
     y: np.ndarray,

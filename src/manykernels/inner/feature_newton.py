@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from manykernels.compute.threads import one_blas_thread
 from manykernels.inner.coordinate_descent import Features
 from manykernels.inner.newton import _Smooth
 
@@ -32,6 +33,7 @@ class FeatureSolution(NamedTuple):
     converged: bool
 
 
+@one_blas_thread()
 def solve_smooth(
     K: Features,
     y: np.ndarray,

@@ -22,6 +22,7 @@ import numpy as np
 from scipy.linalg import cho_solve
 
 from manykernels.compute.linalg import cholesky_factor
+from manykernels.compute.threads import one_blas_thread
 
 _SUFFICIENT_DECREASE = 1e-4
 _LEAST_CURVATURE = 1e-14
@@ -45,6 +46,7 @@ class NewtonSolution:
     converged: bool
 
 
+@one_blas_thread()
 def solve(
     K: np.ndarray,
     y: np.ndarray,

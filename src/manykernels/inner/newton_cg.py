@@ -17,6 +17,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from manykernels.compute.threads import one_blas_thread
 from manykernels.inner.newton import NewtonSolution, _Smooth
 
 _SUFFICIENT_DECREASE = 1e-4
@@ -27,6 +28,7 @@ _MOST_STEPS = 1000
 Product = Callable[[np.ndarray], np.ndarray]
 
 
+@one_blas_thread()
 def solve(
     product: Product,
     diagonal: np.ndarray,

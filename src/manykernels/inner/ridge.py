@@ -6,8 +6,10 @@ import numpy as np
 from scipy.linalg import cho_solve
 
 from manykernels.compute.linalg import cholesky_factor
+from manykernels.compute.threads import one_blas_thread
 
 
+@one_blas_thread()
 def solve(K: np.ndarray, Y: np.ndarray, C: np.ndarray, *, intercept: bool = True) -> tuple[np.ndarray, np.ndarray]:
     """Solve (K + diag(1 / C)) beta + b 1 = y, with 1'beta = 0 when there is an intercept.
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from manykernels.compute.threads import one_blas_thread
 from manykernels.inner.smo import BoxSolution, solve_box
 
 
+@one_blas_thread()
 def solve(
     K: np.ndarray,
     y: np.ndarray,

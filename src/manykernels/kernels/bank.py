@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 
 from manykernels.compute.gpu import Device, check_device
 from manykernels.compute.memory import budget_bytes
+from manykernels.compute.threads import one_blas_thread, parallel
 from manykernels.core.notices import warn
 from manykernels.kernels.base import Gaussian, Kernel
 from manykernels.kernels.bound import PRECISIONS, BoundBank
@@ -80,6 +80,7 @@ class KernelBank:
         Parameters
         ----------
         stack : array of shape (n_kernels, n, n), or a list of (n, n) arrays
+            Not copied if it is of float32 or float64: leave it as it is as long as the bank is in use.
         names, groups : sequences of str, optional
 
         Returns
@@ -101,11 +102,10 @@ class KernelBank:
         shapes = {np.shape(K) for K in stack}
         if len(shapes) > 1:
             raise ValueError(f"stack must hold kernels of one shape, got {sorted(shapes)}.")
-        return cls(
-            Precomputed(K, label=titles[k], group=titles[k] if groups is None else str(groups[k]))
-            for k, K in enumerate(stack)
-        )
+        owners = titles if groups is None else [str(group) for group in groups]
+        return cls(parallel(lambda k: Precomputed.sharing(stack[k], owners[k], titles[k]), range(len(stack))))
 
+    @one_blas_thread()
     def bind(
         self,
         X: Any,
@@ -119,6 +119,7 @@ class KernelBank:
         precision: str = "single",
         reserve: int = 0,
         device: str = "cpu",
+        check_kernels: str = "quick",
     ) -> BoundBank | LadderBank | CompositeBank:
         """Bind the kernels to training data.
 
@@ -143,6 +144,8 @@ class KernelBank:
         device : str, default "cpu"
             "cuda", "cuda:1" or "mps" keeps the kernels there and needs torch; they take what they need of the memory
             there, and the budget is for that of the CPU. "torch:cpu" is the same code on the CPU, for tests.
+        check_kernels : {"quick", "full"}, default "quick"
+            How closely matrices and functions of your own are looked at: see ``manykernels.kernels.checks``.
 
         Returns
         -------
@@ -165,7 +168,7 @@ class KernelBank:
         parts: list[BoundBank | LadderBank] = []
         if resolved:
             share = budget // 2 if ladders else budget
-            where: dict[str, Any] = {"device": device, "comes_back": bool(ladders)}
+            where: dict[str, Any] = {"device": device, "comes_back": bool(ladders), "check": check_kernels}
             parts.append(bind_resolved(resolved, X, weight, budget=share, reserve=reserve, **where, **options))
             budget -= share
         if ladders:
@@ -220,6 +223,7 @@ class KernelBank:
             views.append((f"{kernel!r}" if isinstance(kernel, GaussianLadder) else kernel.name(words), positions))
         check_views(X, views)
 
+    @one_blas_thread()
     def bind_features(
         self,
         X: Any,
@@ -282,6 +286,7 @@ class KernelBank:
         report_zero_kernels(bank.names, bank.scale)
         return bank
 
+    @one_blas_thread()
     def bind_product(
         self,
         X: Any,
@@ -342,9 +347,10 @@ def bind_resolved(
     reserve: int = 0,
     device: str = "cpu",
     comes_back: bool = False,
+    check: str = "quick",
 ) -> BoundBank:
     """Check kernels whose columns are known, learn how to normalize them, and store them."""
-    check_positive_semidefinite(bound, X)
+    check_positive_semidefinite(bound, X, check)
     normalization = _learn(bound, X, kind=normalize, center=center, sample_weight=weight)
     if not normalization.fits_single:
         precision = "double"
@@ -423,13 +429,18 @@ def _warn_of_duplicates(bound: Sequence[BoundKernel]) -> None:
     seen: dict[tuple, int] = {}
     for k, entry in enumerate(bound):
         if isinstance(entry.kernel, Precomputed):
-            K = entry.kernel.K
-            key: tuple = (K.shape, zlib.crc32(np.ascontiguousarray(K).view(np.uint8).ravel()))
+            key: tuple = (entry.kernel.K.shape, entry.kernel.K.dtype, entry.kernel.look.mark)
         else:
             own = {n: v for n, v in entry.kernel.parameters().items() if n not in ("columns", "group", "label")}
             values = tuple(np.asarray(v).tobytes() if isinstance(v, np.ndarray) else repr(v) for v in own.values())
             key = (type(entry.kernel), tuple(own), values, entry.positions.tobytes())
-        if key in seen:
+        if key in seen and _are_equal(bound[seen[key]].kernel, entry.kernel):
             warn(f"Kernels {seen[key]} and {k} are the same ({entry.name}): how they share weight is arbitrary.")
             return
         seen[key] = k
+
+
+def _are_equal(one: Kernel, other: Kernel) -> bool:
+    """Return whether two kernels with the same key are the same: matrices have but a short mark."""
+    matrices = [kernel.K for kernel in (one, other) if isinstance(kernel, Precomputed)]
+    return len(matrices) < 2 or matrices[0] is matrices[1] or np.array_equal(matrices[0], matrices[1])

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from manykernels.compute.lowrank import pivoted_factor
+from manykernels.compute.packed import pack_rows
 from manykernels.compute.pairwise import dense, gaussian_rate, inner_products, row_square_norms, scaled_distances
 
 _DIAGONAL_BLOCK = 64
@@ -70,6 +71,10 @@ class Kernel(ABC):
         blocks = range(0, X.shape[0], _DIAGONAL_BLOCK)
         parts = [self.compute(X[i : i + _DIAGONAL_BLOCK], X[i : i + _DIAGONAL_BLOCK]).diagonal() for i in blocks]
         return np.concatenate(parts).astype(np.float64)
+
+    def pack(self, X: Any, start: int, stop: int, out: np.ndarray) -> None:
+        """Write the upper triangle's rows start:stop of compute(X, X) to ``out``, one after the other."""
+        pack_rows(np.asarray(self.compute(X[start:stop], X[start:]), dtype=np.float64), out)
 
     def factor(self, X: Any) -> np.ndarray | None:
         """Return F of shape (n, r) with F F' = compute(X, X) when there is one of small rank r, else None."""

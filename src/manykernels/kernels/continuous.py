@@ -18,7 +18,7 @@ from scipy.stats import truncnorm
 from manykernels.compute.memory import budget_bytes
 from manykernels.compute.packed import inner_products, packed, symmetric_vector
 from manykernels.compute.pairwise import dense, gaussian_rate, power_of_two, scaled_distances, scaled_gaussian_sums
-from manykernels.compute.threads import n_threads, parallel
+from manykernels.compute.threads import n_threads, one_blas_thread, parallel
 from manykernels.kernels.base import Dirichlet, Gaussian, Kernel, _number, _short
 from manykernels.kernels.columns import column_names, describe_columns, resolve_columns
 from manykernels.kernels.family import Best, BoundFamily, Draw, Family, Member, check_draw, scale_of
@@ -122,6 +122,7 @@ class ContinuousFamily(Family):
         """Return parameters to start a search in many dimensions from, beside random ones."""
         return []
 
+    @one_blas_thread()
     def bind(
         self,
         X: Any,

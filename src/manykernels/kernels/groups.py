@@ -100,7 +100,7 @@ class KernelGroup:
                 yield g, kernel.apply(shared.copy(), unit)
             else:
                 segment = np.empty(size)
-                pack_rows(np.asarray(kernel.compute(rows, columns), dtype=np.float64), segment)
+                kernel.pack(V, start, stop, segment)
                 yield g, segment
 
     def _base_type(self, wanted: Iterable[int], unit: float, dtype: type) -> type:

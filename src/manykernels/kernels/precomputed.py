@@ -5,9 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numba import njit
 
 from manykernels.compute.pairwise import dense
+from manykernels.compute.quick_look import Look, look_at
 from manykernels.kernels.base import Kernel
+
+# What is rounding: entries (i, j) and (j, i) may differ by this part of the largest, and an eigenvalue may be negative
+# by this part of the mean diagonal times the number of samples.
+ROUNDING = 1e-6
 
 
 class Precomputed(Kernel):
@@ -21,7 +27,8 @@ class Precomputed(Kernel):
     Parameters
     ----------
     K : ndarray of shape (n, n)
-        The kernel of all samples, training and test; symmetric.
+        The kernel of all samples, training and test; symmetric. It is copied: :meth:`KernelBank.from_arrays` copies
+        nothing.
     columns, group, label
         As for :class:`Kernel`.
 
@@ -36,14 +43,32 @@ class Precomputed(Kernel):
 
     def __init__(self, K: Any, columns: Any = None, group: str | None = None, label: str | None = None) -> None:
         super().__init__(columns, group, label)
-        self.K = _check_precomputed(K, label)
+        self._take(np.array(K, order="C"), label)
+
+    @classmethod
+    def sharing(cls, K: Any, group: str | None = None, label: str | None = None) -> Precomputed:
+        """Return the kernel of a matrix that is not copied: its owner must leave it as it is."""
+        kernel = cls.__new__(cls)
+        Kernel.__init__(kernel, None, group, label)
+        kernel._take(np.asarray(K), label)
+        return kernel
+
+    def _take(self, K: np.ndarray, label: str | None) -> None:
+        self.K, self.look = _check_precomputed(K, label)
+        self._diagonal = self.K.diagonal().astype(np.float64)
 
     def compute(self, X: Any, Z: Any) -> np.ndarray:
-        return self.K[np.ix_(self._numbers(X), self._numbers(Z))]
+        return self.K[np.ix_(self.numbers_in(X), self.numbers_in(Z))]
+
+    def pack(self, X: Any, start: int, stop: int, out: np.ndarray) -> None:
+        self.pack_numbers(self.numbers_in(X), start, stop, 1.0, out)
+
+    def pack_numbers(self, numbers: np.ndarray, start: int, stop: int, scale: float, out: np.ndarray) -> None:
+        """Write the upper triangle's rows start:stop of scale * K[numbers][:, numbers] to ``out``, of any type."""
+        _pack_rows(self.K, numbers, start, stop, scale, out)
 
     def diagonal(self, X: Any) -> np.ndarray:
-        numbers = self._numbers(X)
-        return self.K[numbers, numbers].astype(np.float64)
+        return self._diagonal[self.numbers_in(X)]
 
     def columns_of(self, numbers: np.ndarray) -> np.ndarray:
         """Return the kernel of all samples with the given ones: what predictions from these need."""
@@ -51,9 +76,10 @@ class Precomputed(Kernel):
 
     def whole_diagonal(self) -> np.ndarray:
         """Return k(i, i) of all samples."""
-        return self.K.diagonal()
+        return self._diagonal
 
-    def _numbers(self, X: Any) -> np.ndarray:
+    def numbers_in(self, X: Any) -> np.ndarray:
+        """Return the column of sample numbers as integers, if they are numbers of samples."""
         values = dense(X)
         if values.ndim != 2 or values.shape[1] != 1:
             raise ValueError(
@@ -61,12 +87,14 @@ class Precomputed(Kernel):
                 "pass X = np.arange(n).reshape(-1, 1), or name the column with columns=."
             )
         column = values[:, 0]
-        if not np.all((column >= 0) & (column < self.K.shape[0]) & (column == np.floor(column))):
+        with np.errstate(invalid="ignore"):  # what does not fit into an integer is not equal to one
+            numbers = column.astype(np.int64)
+        if not ((numbers == column).all() and (column.size == 0 or 0 <= numbers.min() <= numbers.max() < len(self.K))):
             raise ValueError(
                 f"Precomputed needs sample numbers from 0 to {self.K.shape[0] - 1}, "
                 f"got values from {column.min():g} to {column.max():g}."
             )
-        return column.astype(np.int64)
+        return numbers
 
     @property
     def title(self) -> str:
@@ -94,31 +122,44 @@ class PrecomputedColumns(Precomputed):
         self.K, self.numbers, self._diagonal = K, numbers, diagonal
 
     def compute(self, X: Any, Z: Any) -> np.ndarray:
-        return self.columns_of(self._numbers(Z))[self._numbers(X)]
+        return self.columns_of(self.numbers_in(Z))[self.numbers_in(X)]
 
     def columns_of(self, numbers: np.ndarray) -> np.ndarray:
         if not np.isin(numbers, self.numbers).all():
             raise ValueError("A loaded model keeps precomputed kernels with its support vectors only.")
         return self.K[:, np.searchsorted(self.numbers, numbers)]
 
-    def diagonal(self, X: Any) -> np.ndarray:
-        return self._diagonal[self._numbers(X)]
-
-    def whole_diagonal(self) -> np.ndarray:
-        return self._diagonal
+    def pack(self, X: Any, start: int, stop: int, out: np.ndarray) -> None:
+        Kernel.pack(self, X, start, stop, out)
 
 
-def _check_precomputed(K: Any, label: str | None) -> np.ndarray:
-    """Return K as a read-only float array after checking that it is a square, finite, symmetric matrix."""
-    K = np.asarray(K)
+@njit(cache=True, nogil=True)
+def _pack_rows(K, numbers, start, stop, scale, out):
+    """Write the upper part of the rows start:stop of scale * K[numbers][:, numbers] to the segment ``out``."""
+    whole = np.empty(K.shape[1], out.dtype)
+    position = 0
+    for i in range(start, stop):
+        row, places = K[numbers[i]], numbers[i:]
+        for j in range(row.size):  # in order, since memory that is read in any other is many times slower
+            whole[j] = scale * row[j]
+        target = out[position : position + places.size]
+        for j in range(places.size):
+            target[j] = whole[places[j]]
+        position += places.size
+
+
+def _check_precomputed(K: np.ndarray, label: str | None) -> tuple[np.ndarray, Look]:
+    """Return K as a read-only float array, and what one look at it showed, if it is square, finite and symmetric."""
     which = f"K of {label!r}" if label else "K"
     if K.ndim != 2 or K.shape[0] != K.shape[1] or K.shape[0] == 0:
         raise ValueError(f"{which} must be a square matrix, got shape {K.shape}.")
-    K = K.astype(np.float64 if K.dtype != np.float32 else np.float32, copy=True)
-    if not np.all(np.isfinite(K)):
-        raise ValueError(f"{which} contains NaN or infinity.")
-    scale, skew = float(np.abs(K).max()), float(np.abs(K - K.T).max())
-    if skew > 1e-6 * max(scale, 1e-300):
-        raise ValueError(f"{which} must be symmetric, but K[i, j] and K[j, i] differ by up to {skew:.3g}.")
+    K = K.astype(np.float64 if K.dtype != np.float32 else np.float32, copy=False).view(np.ndarray)
     K.flags.writeable = False
-    return K
+    look = look_at(K, ROUNDING)
+    if not look.finite:
+        raise ValueError(f"{which} contains NaN or infinity.")
+    if look.skew > ROUNDING * float(np.abs(K.diagonal()).max()):  # many small differences, or a large one
+        scale, skew = float(np.abs(K).max()), float(np.abs(K - K.T).max())
+        if skew > ROUNDING * max(scale, 1e-300):
+            raise ValueError(f"{which} must be symmetric, but K[i, j] and K[j, i] differ by up to {skew:.3g}.")
+    return K, look

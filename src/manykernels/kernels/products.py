@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from manykernels.compute.memory import budget_bytes, human_bytes
+from manykernels.compute.threads import one_blas_thread
 from manykernels.kernels.bank import KernelBank
 from manykernels.kernels.base import Kernel
 from manykernels.kernels.bound import BoundBank
@@ -153,6 +154,7 @@ class ProductKernels(Family):
     def __repr__(self) -> str:
         return f"ProductKernels({len(self.base)} kernels, degree={self.degree}): {len(self):.3g} kernels"
 
+    @one_blas_thread()
     def bind(
         self,
         X: Any,

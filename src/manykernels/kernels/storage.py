@@ -36,7 +36,9 @@ from manykernels.compute.packed import (
 )
 from manykernels.compute.threads import n_threads, parallel
 from manykernels.kernels.groups import BoundKernel, make_groups
+from manykernels.kernels.missing import observed
 from manykernels.kernels.normalize import Normalization
+from manykernels.kernels.precomputed import Precomputed
 
 _SMALL_PASS = 1 << 13  # with fewer kernels times samples, one thread is done before others wake up
 FACTOR_ROWS = 64  # rows at a time for products with wide factors: fewer would read the factors too often
@@ -120,8 +122,13 @@ class PackedStorage:
         stack: np.ndarray = np.empty((source.indices.size, triangle_size(n)), source.dtype)
         everyone = np.ones(source.indices.size, bool)
 
+        copies = source.matrices()
+        everyone[[local for local, *_ in copies]] = False
+
         def fill_rows(block: tuple[int, int]) -> None:
             first, last = row_offset(block[0], n), row_offset(block[1], n)
+            for local, kernel, numbers, scale in copies:
+                kernel.pack_numbers(numbers, *block, scale, stack[local, first:last])
             for local, segment in source.segments(*block, everyone):
                 stack[local, first:last] = segment
 
@@ -305,6 +312,24 @@ class RecomputedStorage:
                 self._normalization.apply_segment(int(group.indices[g]), segment, start, stop, samples)
                 # Rounded as if it had been stored, so that the choice of storage changes nothing.
                 yield int(places[g]), segment.astype(self.dtype, copy=False)
+
+    def matrices(self) -> list[tuple[int, Precomputed, np.ndarray, float]]:
+        """Return (local kernel, matrix, sample numbers, scale) of the matrices that are only to be scaled."""
+        if self._normalization.means is not None or self._normalization.inverse_norms is not None:
+            return []
+        found: list[tuple[int, Precomputed, np.ndarray, float]] = []
+        for group, view, places in zip(self._groups, self._views, self._locals, strict=True):
+            if observed(view) is not None:
+                continue
+            numbers: dict[int, np.ndarray] = {}  # by the order of the matrix: most often all have the same
+            for g, kernel in enumerate(group.kernels):
+                if isinstance(kernel, Precomputed):
+                    order = kernel.K.shape[0]
+                    if order not in numbers:
+                        numbers[order] = kernel.numbers_in(view)
+                    scale = float(self._normalization.scale[group.indices[g]])
+                    found.append((int(places[g]), kernel, numbers[order], scale))
+        return found
 
     def moved(self, indices: np.ndarray) -> PackedStorage:
         return PackedStorage(indices, PackedStorage.fill(self).stack, self.n)

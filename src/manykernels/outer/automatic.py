@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from manykernels.compute.threads import one_blas_thread
 from manykernels.core.progress import silent
 from manykernels.core.results import Result, joined
 from manykernels.norms import LpNorm, LpPenalty, MixedNorm
@@ -41,6 +42,7 @@ def may_take_newton(norm: Norm, n_samples: int) -> bool:
     return selects_few(norm) and n_samples <= _MANY_SAMPLES
 
 
+@one_blas_thread()
 def automatic(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: np.ndarray | None = None) -> Result:
     """Solve by the method that is fastest for the norm and the size; where it ends before its time, by the next.
 

@@ -18,7 +18,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.optimize import brentq
 
-from manykernels.compute.threads import blas_threads_for
+from manykernels.compute.threads import one_blas_thread
 from manykernels.core.progress import emit, is_listened_to, silent
 from manykernels.core.results import Certificate, Machine, Result, Step
 from manykernels.kernels.family import NEEDS_BEST, Best, Collection
@@ -72,7 +72,7 @@ def greedy(
     (True, True)
     """
     problem.require("greedy", NEEDS_BEST, 1.0)
-    with blas_threads_for(problem.family.n_samples):
+    with one_blas_thread():
         return _Selection(problem, tol, corrective, precision).run(max_iter)
 
 

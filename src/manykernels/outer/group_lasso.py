@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.compute.threads import blas_threads_for
+from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import Certificate, Machine, Result
 from manykernels.outer.recorder import Recorder
 from manykernels.problem import Problem, closed_form
@@ -75,7 +75,7 @@ def group_lasso(
         raise TypeError(f"solver='group_lasso' needs a norm with weights in closed form; {problem.norm!r} has none.")
     if not problem.norm.has_dual:
         raise TypeError(f"solver='group_lasso' stops by the duality gap; {problem.norm!r} has no conjugate for it.")
-    with blas_threads_for(problem.bank.n_samples):
+    with one_blas_thread():
         return _run(problem, better, tol, max_iter, start)
 
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import logsumexp
 
-from manykernels.compute.threads import blas_threads_for
+from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import Certificate, Machine, Result
 from manykernels.norms import LpNorm, MixedNorm
 from manykernels.outer.recorder import Recorder
@@ -89,7 +89,7 @@ def mirror(
         norm = MixedNorm(1, ["all"] * problem.bank.n_kernels)
     if not isinstance(norm, MixedNorm) or norm.q < 1:
         raise TypeError(f"solver='mirror' needs MixedNorm(q) with q >= 1 or LpNorm(1), got {problem.norm!r}.")
-    with blas_threads_for(problem.bank.n_samples):
+    with one_blas_thread():
         run = MirrorDescent(problem, norm, tol)
         with run.recorder.interruptible():
             run.solve(max_iter, start, step, relative_change)

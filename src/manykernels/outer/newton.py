@@ -24,7 +24,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from manykernels.compute.threads import blas_threads_for
+from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import Certificate, Machine, Result
 from manykernels.norms import LpNorm, LpPenalty, MixedNorm
 from manykernels.outer.group_lasso import group_lasso
@@ -89,7 +89,7 @@ def newton(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: 
             f"solver='newton' needs LpNorm(p) with finite p, LpPenalty(p) or MixedNorm(q), got {problem.norm!r}."
         )
     problem.require(NEEDS, "newton")
-    with blas_threads_for(problem.bank.n_samples):
+    with one_blas_thread():
         run = _Run(problem, p, tol)
         with run.recorder.interruptible():
             run.solve(max_iter, start)

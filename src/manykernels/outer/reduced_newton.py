@@ -31,7 +31,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_solve
 
 from manykernels.compute.linalg import cholesky_factor, principal_block
-from manykernels.compute.threads import blas_threads_for
+from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import Certificate, Machine, Result
 from manykernels.norms import LpNorm
 from manykernels.outer.quadratic_model import best_weights
@@ -102,7 +102,7 @@ def reduced_newton(
     if not isinstance(problem.norm, LpNorm) or np.isinf(problem.norm.p):
         raise TypeError(f"solver='reduced_newton' needs LpNorm(p) with finite p, got {problem.norm!r}.")
     problem.require(NEEDS, "reduced_newton")
-    with blas_threads_for(problem.bank.n_samples):
+    with one_blas_thread():
         run = _Run(problem, problem.norm.p, tol, max_iter)
         with run.recorder.interruptible():
             run.solve(start, near)

@@ -31,7 +31,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from manykernels.compute.threads import blas_threads_for
+from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import UNKNOWN, Certificate, Machine, Result
 from manykernels.norms import LpPenalty
 from manykernels.outer.recorder import Recorder
@@ -159,7 +159,7 @@ class ProjectedGradient:
 
     def run(self, max_iter: int, start: np.ndarray | None, random_state: Any) -> Result:
         """Solve and return the result; Ctrl-C leaves the best so far to those who watch."""
-        with blas_threads_for(self.problem.bank.n_samples):
+        with one_blas_thread():
             with self.recorder.interruptible():
                 self.solve(max_iter, start, random_state)
             return self.result()

@@ -21,7 +21,7 @@ import numpy as np
 
 from manykernels.compute.memory import budget_bytes
 from manykernels.compute.packed import triangle_size
-from manykernels.compute.threads import blas_threads_for
+from manykernels.compute.threads import one_blas_thread
 from manykernels.core.progress import emit, is_listened_to, silent
 from manykernels.core.results import Certificate, Machine, Result, Step
 from manykernels.kernels.bound import BoundBank
@@ -97,7 +97,7 @@ def stochastic_mirror(
         raise ValueError(f"B must be a positive finite number, got {B!r}.")
     if draw not in DRAWS:
         raise ValueError(f"draw must be one of {DRAWS}, got {draw!r}.")
-    with blas_threads_for(problem.family.n_samples):
+    with one_blas_thread():
         length = None if B is None else 1.0 / np.sqrt(B * max_iter)
         walk = Walk(problem, draw, precision, np.random.default_rng(random_state), length)
         interrupted = walk.run(max_iter, tol if B is None else None)

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from manykernels.compute.threads import one_blas_thread
 from manykernels.core.progress import emit, is_listened_to
 from manykernels.core.results import Certificate, Step
 from manykernels.outer.ufo_theta import Theta
@@ -59,6 +60,7 @@ def largest_alpha(theta: Theta) -> float:
     return float(np.sqrt(theta.squared_norms(share[:, None] * theta.first_steps()).max()))
 
 
+@one_blas_thread()
 def ufo(
     theta: Theta,
     *,

@@ -19,6 +19,7 @@ from rich.console import Console
 from sklearn.base import clone, is_classifier
 from sklearn.pipeline import Pipeline
 
+from manykernels.compute.threads import one_blas_thread
 from manykernels.core.files import replacing
 from manykernels.core.rows import is_on_disk
 from manykernels.reports.assessment import Assessment, accuracy, assess
@@ -72,6 +73,7 @@ class Report:
         return f"<Report: {score} on unseen rows, {len(self.html) / 1000:.0f} kB of HTML>"
 
 
+@one_blas_thread()
 def make_report(
     model: Any,
     X: Any,

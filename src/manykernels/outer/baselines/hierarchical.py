@@ -15,7 +15,7 @@ import time
 
 import numpy as np
 
-from manykernels.compute.threads import blas_threads_for
+from manykernels.compute.threads import one_blas_thread
 from manykernels.core.progress import emit
 from manykernels.core.results import UNKNOWN, Certificate, Machine, Result, Step
 from manykernels.kernels.family import Collection
@@ -71,7 +71,7 @@ def hierarchical(
     >>> {"x0", "x1", "x0 * x1"} <= set(found.bank.names)
     True
     """
-    with blas_threads_for(family.n_samples):
+    with one_blas_thread():
         return _Lattice(FamilyProblem(family, loss, LpNorm(1), y, C, fit_intercept), growth).run(tol, max_kernels)
 
 

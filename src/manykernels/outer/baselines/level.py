@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import Result
 from manykernels.outer.baselines.cutting_planes import CuttingPlanes
 from manykernels.outer.baselines.weight_search import Point, WeightSearch, require
@@ -26,6 +27,7 @@ _ABOVE, _BELOW = 1e-9, 1e-7  # a plane above the level by more takes part, one b
 _NEGLIGIBLE = 1e-8  # an interior point leaves as much of a weight that is 0
 
 
+@one_blas_thread()
 def level(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: np.ndarray | None = None) -> Result:
     """Run the method; it needs Clarabel, ``pip install manykernels[baselines]``.
 

@@ -15,6 +15,7 @@ import time
 import numpy as np
 from numba import njit
 
+from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import UNKNOWN, Certificate, Step
 from manykernels.kernels.pairs import PairValues
 from manykernels.losses import JointLoss
@@ -25,6 +26,7 @@ from manykernels.outer.ufo_theta import SampleTheta, make_rule
 _MOST_ONLINE = 5
 
 
+@one_blas_thread()
 def obscure(
     pairs: PairValues,
     loss: JointLoss,

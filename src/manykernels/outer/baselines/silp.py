@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import Result
 from manykernels.norms import LpNorm
 from manykernels.outer.baselines.cutting_planes import CuttingPlanes
@@ -15,6 +16,7 @@ from manykernels.outer.baselines.weight_search import Point, WeightSearch, requi
 from manykernels.problem import Problem
 
 
+@one_blas_thread()
 def silp(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: np.ndarray | None = None) -> Result:
     """Run the method.
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from manykernels.compute.threads import blas_threads_for
+from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import Machine, Result
 from manykernels.inner.smo import offsets, violation
 from manykernels.losses import Hinge
@@ -76,7 +76,7 @@ def smo(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: np.
         raise TypeError(f"solver='smo' needs LpNorm(p) with p > 1, got {problem.norm!r}.")
     if not isinstance(problem.loss, Hinge):
         raise TypeError(f"solver='smo' needs the hinge loss, got {problem.loss!r}.")
-    with blas_threads_for(problem.bank.n_samples):
+    with one_blas_thread():
         run = PairSteps(problem, problem.norm.p, tol)
         with run.recorder.interruptible():
             run.solve(max_iter, start)

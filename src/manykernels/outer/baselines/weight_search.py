@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from manykernels.compute.threads import blas_threads_for
+from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import Machine, Result
 from manykernels.norms import LpNorm
 from manykernels.outer.recorder import Recorder
@@ -81,7 +81,7 @@ class WeightSearch(ABC):
 
     def run(self, max_iter: int, start: np.ndarray | None) -> Result:
         """Go on until the gap is reached or nothing is left to do."""
-        with blas_threads_for(self.problem.bank.n_samples):
+        with one_blas_thread():
             with self.recorder.interruptible():
                 self._loop(max_iter, start)
             return self.recorder.result(self.K)
