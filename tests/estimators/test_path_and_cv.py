@@ -100,7 +100,7 @@ def test_sample_weights_reach_the_folds():
 
 @pytest.mark.parametrize("kind", [MKLClassifierCV, MKLRegressorCV])
 def test_what_runs_in_parallel_is_asked_for_again(kind):
-    """Folds and norms that run in parallel have one thread each; the models that come back are as they were asked for."""
+    """Folds and norms that run in parallel have one thread each; the models that come back have what was asked for."""
     settings = {"Cs": [0.1, 1.0], "norms": [1.5, 2.0], "cv": 2, "scoring": "r2"}
     model = kind([Linear(), Gaussian(1.0)], n_jobs=2, **settings).fit(X[:60], Y[:60])
     assert model.best_estimator_.n_jobs == 2

@@ -325,7 +325,8 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
                 **shared,
             )
         if isinstance(self.combination, ParametricKernel):
-            return ParametricBank(self.combination, X, weight, normalize=self.normalize, center=self.center)
+            options = {"source": table, "normalize": self.normalize, "center": self.center}
+            return ParametricBank(self.combination, X, weight, **options)
         if self.combination == "product":
             return self._product_bank(table).bind_product(X, **shared)
         if (client := self._client()) is not None:
