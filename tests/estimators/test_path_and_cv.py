@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from sklearn import config_context
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
@@ -94,3 +96,37 @@ def test_sample_weights_reach_the_folds():
     folds = [(np.flatnonzero(a), np.flatnonzero(b)) for a, b in folds]
     weighted = MKLRegressorCV(KERNELS, Cs=[1.0, 100.0], norms=[1.0], cv=folds).fit(X, y, sample_weight=noise)
     assert weighted.best_score_ > 0.9
+
+
+@pytest.mark.parametrize("kind", [MKLClassifierCV, MKLRegressorCV])
+def test_what_runs_in_parallel_is_asked_for_again(kind):
+    """Folds and norms that run in parallel have one thread each; the models that come back have what was asked for."""
+    settings = {"Cs": [0.1, 1.0], "norms": [1.5, 2.0], "cv": 2, "scoring": "r2"}
+    model = kind([Linear(), Gaussian(1.0)], n_jobs=2, **settings).fit(X[:60], Y[:60])
+    assert model.best_estimator_.n_jobs == 2
+    path = mkl_path([Linear()], X[:60], Y[:60], Cs=[1.0], norms=[1.5, 2.0], n_jobs=2)
+    assert [point.model.n_jobs for point in path] == [2, 2]
+
+
+def test_cloning_leaves_the_original_alone(monkeypatch):
+    """A connection to a cluster cannot be copied; it is not taken off the original for that, not even for a moment."""
+
+    class Connection:
+        def __deepcopy__(self, memo):
+            raise TypeError("a connection cannot be copied")
+
+    with config_context(enable_metadata_routing=True):
+        model, touched = MKLClassifier(KERNELS, n_jobs=Connection()).set_fit_request(sample_weight=True), []
+
+    def spy(self, name, value):
+        touched.append(self)
+        object.__setattr__(self, name, value)
+
+    monkeypatch.setattr(MKLClassifier, "__setattr__", spy)
+    copy = clone(model)
+    assert touched
+    assert not any(touch is model for touch in touched)
+    assert copy is not model
+    assert copy.n_jobs is model.n_jobs
+    assert copy.get_params()["kernels"] is not model.kernels
+    assert copy.get_metadata_routing().fit.requests["sample_weight"]

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from sklearn.feature_selection import SelectFromModel
 
 from manykernels import MKLClassifier, MKLRegressor, load
-from manykernels.kernels import Gaussian, KernelBank, Linear, ParametricKernel
+from manykernels.kernels import Gaussian, KernelBank, Linear, ParametricKernel, PowerOfSum
 from manykernels.losses import Hinge
 from manykernels.norms import LpNorm, LpPenalty
 from manykernels.problem import Problem
@@ -171,3 +171,22 @@ def test_out_of_iterations_is_said_without_a_gap():
     Z, y = three_of_twenty(60)
     with pytest.warns(match="projected gradient above tol"):
         MKLClassifier(combination="product", norm=LpPenalty(1.0), C=100.0, tol=1e-9, max_iter=3).fit(Z, y)
+
+
+def test_a_power_of_a_sum_with_named_columns():
+    """Names, and a function of the table, select the same columns as positions do; the kernel itself is left alone."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.standard_normal((60, 4)), columns=list("abcd"))
+    target = table["a"] * table["b"]
+    named = [Linear(columns="a"), Linear(columns=["b"]), Gaussian(1.0, columns=lambda t: [n for n in t if n > "b"])]
+    placed = [Linear(columns=[0]), Linear(columns=[1]), Gaussian(1.0, columns=[2, 3])]
+    kernel = PowerOfSum(named, degree=2)
+    model = MKLRegressor(combination=kernel, norm=2.0, C=100.0).fit(table, target)
+    other = MKLRegressor(combination=PowerOfSum(placed, degree=2), norm=2.0, C=100.0).fit(table.to_numpy(), target)
+    np.testing.assert_array_equal(model.weights_, other.weights_)
+    np.testing.assert_array_equal(model.predict(table), other.predict(table.to_numpy()))
+    np.testing.assert_array_equal(model.feature_importances_, other.feature_importances_)
+    assert model.kernel_names_[:2] == ["Linear on a", "Linear on b"]
+    assert kernel.kernels[0].columns == "a"
+    again = model.fit(table[["b", "a", "d", "c"]], target)
+    np.testing.assert_allclose(again.weights_, other.weights_, rtol=1e-6)

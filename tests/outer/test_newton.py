@@ -72,6 +72,38 @@ def test_hostile_settings(loss, task, p, C):
     assert -1e-9 <= naive_gap(problem, grams, result) <= 1.01e-4
 
 
+@pytest.mark.parametrize(
+    ("loss", "p", "seeds"),
+    [
+        (EpsilonInsensitive(0.1), 1.001, (4, 16, 18)),
+        (EpsilonInsensitive(0.1), 1.01, (2, 4, 13, 16)),
+        (Hinge(), 1.001, (5, 14)),
+        (Hinge(), 1.01, (5, 8, 15)),
+    ],
+    ids=lambda value: getattr(value, "name", None),
+)
+def test_a_heavy_kernel_joins_late(loss, p, seeds):
+    """With p just above 1 a kernel may take a third of the weight when the iterate is at its bounds already."""
+    task = "classification" if isinstance(loss, Hinge) else "regression"
+    for seed in seeds:
+        grams, y = random_problem(40, 6, seed=seed, task=task)
+        grams = [*grams, grams[0].copy(), np.ones((40, 40)), grams[2].copy()]
+        problem = problem_of(grams, y, loss, p, 1e6)
+        result = newton(problem, tol=1e-4)
+        assert result.converged, seed
+        assert -1e-9 <= naive_gap(problem, grams, result) <= 1.01e-4
+
+
+@pytest.mark.parametrize("C", [1e6, 1e8])
+def test_steps_do_not_go_round_in_a_circle(C):
+    """A predictor of which a twentieth can be made has a second-order error that is not that of the step."""
+    grams, y = random_problem(40, 6, seed=22)
+    grams = [*grams, grams[0].copy(), np.ones((40, 40)), grams[2].copy()]
+    result = newton(problem_of(grams, y, Hinge(), 2.0, C), tol=1e-4)
+    assert result.converged
+    assert result.n_inner_solves < 80
+
+
 def test_several_tasks_share_their_weights():
     grams, Y = random_problem(36, 5, seed=2, n_tasks=3)
     targets = np.where(Y.argmax(axis=0) == np.arange(3)[:, None], 1.0, -1.0)

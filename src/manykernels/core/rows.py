@@ -1,4 +1,4 @@
-"""Tables that are not in memory: rows are read when they are asked for, and checked then."""
+"""Tables that are not in memory: rows are read when they are asked for, and checked then; or they are Dask's."""
 
 from __future__ import annotations
 
@@ -19,6 +19,37 @@ def is_on_disk(X: Any) -> bool:
     False
     """
     return isinstance(X, (np.memmap, CheckedRows)) or bool(getattr(X, "is_row_source", False))
+
+
+def is_dask(data: Any) -> bool:
+    """Return whether data is a Dask array, DataFrame or the like, or wraps one; Dask need not be installed.
+
+    Containers that may or may not hold Dask arrays, such as those of xarray, have Dask's methods in any case, and tell
+    by a graph or None. Dask's own collections are not asked, since a DataFrame would make its whole plan for that.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.core.rows import is_dask
+    >>> is_dask(np.zeros((2, 2)))
+    False
+    """
+    graph = getattr(data, "__dask_graph__", None)
+    if isinstance(data, type) or not callable(graph):
+        return False
+    return _is_of_dask(data) or graph() is not None
+
+
+def bare_dask(data: Any) -> Any:
+    """Return the Dask collection that a container holds, or the data as they are if they are no such container."""
+    if not is_dask(data) or _is_of_dask(data):
+        return data
+    inside = getattr(data, "data", data)
+    return inside if is_dask(inside) else data
+
+
+def _is_of_dask(data: Any) -> bool:
+    return type(data).__module__.split(".")[0] in ("dask", "dask_expr", "dask_cudf")
 
 
 def refuse_row_source(X: Any) -> None:

@@ -16,11 +16,6 @@ def distributed_library() -> Any:
     return distributed
 
 
-def is_collection(data: Any) -> bool:
-    """Return whether data is a Dask array, DataFrame or the like; Dask need not be installed."""
-    return hasattr(data, "__dask_graph__")
-
-
 def find_client(n_jobs: Any) -> Any:
     """Return the client that ``n_jobs`` names: itself, or with "dask" the active one.
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from manykernels.compute.memory import budget_bytes, human_bytes
+from manykernels.core.rows import bare_dask, is_dask
 from manykernels.distributed import row_block as on_worker
-from manykernels.distributed.connection import distributed_library, find_client, is_collection
+from manykernels.distributed.connection import distributed_library, find_client
 from manykernels.distributed.row_bank import RowSource
 from manykernels.distributed.row_blocks import RowBlocks
 from manykernels.distributed.workers import Workers
@@ -27,7 +28,7 @@ def gathered(memory_budget: Any, X: Any, *others: Any) -> tuple:
     X : any data
     *others : any data or None
     """
-    if is_collection(X):
+    if is_dask(X):
         distributed_library()
         allowed = int(_GATHERED_SHARE * budget_bytes(memory_budget))
         size = _bytes_of(X)
@@ -37,7 +38,7 @@ def gathered(memory_budget: Any, X: Any, *others: Any) -> tuple:
                 f"memory_budget allows for {human_bytes(allowed)}; set approximation='nystroem' or 'fourier' to leave "
                 "it on the workers."
             )
-    return tuple(data.compute() if is_collection(data) else data for data in (X, *others))
+    return tuple(data.compute() if is_dask(data) else data for data in (X, *others))
 
 
 def _bytes_of(X: Any) -> float:
@@ -55,6 +56,7 @@ def by_parts(function: Callable[[Any], np.ndarray], X: Any, n_jobs: Any) -> np.n
     client = find_client(n_jobs if n_jobs == "dask" or hasattr(n_jobs, "compute") else "dask")
     if client is None:  # within a task
         return function(X.compute())
+    X = bare_dask(X)
     data = X.rechunk({1: -1}) if hasattr(X, "chunks") else X
     parts = client.compute(np.ravel(data.to_delayed()).tolist())
     return np.concatenate(client.gather(client.map(function, parts, pure=False)))
@@ -79,10 +81,11 @@ def load_rows(client: Any, X: Any, y: Any, sample_weight: Any, allow_nan: bool) 
     table : DataFrame without rows, or None
         Where column names are looked up.
     """
+    X, y, sample_weight = bare_dask(X), bare_dask(y), bare_dask(sample_weight)
     workers = Workers(client)
     table = None
     if hasattr(X, "columns"):
-        table = X._meta if is_collection(X) else X.iloc[:0]
+        table = X._meta if is_dask(X) else X.iloc[:0]
     parts = _Parts(workers, X, y, sample_weight)
 
     def make() -> list:
@@ -101,7 +104,7 @@ class _Parts:
         if self._futures[0] is not None:
             n_parts = len(self._futures[0])
             self._cuts = np.array_split(np.arange(n_parts), min(len(workers), n_parts))
-            lengths = None if is_collection(y) and _is_same(sample_weight) else self._lengths()
+            lengths = None if is_dask(y) and _is_same(sample_weight) else self._lengths()
         else:
             rows = np.array_split(np.arange(X.shape[0]), min(len(workers), X.shape[0]))
             self._cuts = [np.array([b]) for b in range(len(rows))]
@@ -115,7 +118,7 @@ class _Parts:
 
     def _delayed(self, data: Any, beside: Any) -> list | None:
         """Return the parts of a collection as futures; None for data that are here."""
-        if not is_collection(data):
+        if not is_dask(data):
             return None
         if hasattr(data, "chunks") and data.ndim == 2:
             data = data.rechunk({1: -1})
@@ -150,7 +153,7 @@ class _Parts:
 
 
 def _is_same(sample_weight: Any) -> bool:
-    return sample_weight is None or is_collection(sample_weight)
+    return sample_weight is None or is_dask(sample_weight)
 
 
 def class_counts(raw: RowBlocks) -> tuple[np.ndarray, np.ndarray]:

@@ -178,12 +178,10 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
         """Return a clone that uses the same cluster."""
         if not self._is_distributed():
             return super().__sklearn_clone__()
-        n_jobs = self.get_params(deep=False)["n_jobs"]
-        try:
-            copy = self.set_params(n_jobs=None).__sklearn_clone__()
-        finally:
-            self.set_params(n_jobs=n_jobs)
-        return copy.set_params(n_jobs=n_jobs)
+        # A client cannot be copied. This estimator is left as it is, since other threads may be using it.
+        without = object.__new__(type(self))
+        without.__dict__.update(vars(self), n_jobs=None)
+        return without.__sklearn_clone__().set_params(n_jobs=self.n_jobs)
 
     def _norm(self) -> Norm:
         if all(hasattr(self.norm, part) for part in _NORM_PARTS):
@@ -337,7 +335,8 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
                 **shared,
             )
         if isinstance(self.combination, ParametricKernel):
-            return ParametricBank(self.combination, X, weight, normalize=self.normalize, center=self.center)
+            options = {"source": table, "normalize": self.normalize, "center": self.center}
+            return ParametricBank(self.combination, X, weight, **options)
         if self.combination == "product":
             return self._product_bank(table).bind_product(X, **shared)
         shared["check_kernels"] = self.check_kernels

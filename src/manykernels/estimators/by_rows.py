@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 
 from manykernels.core.notices import shown
+from manykernels.core.rows import is_dask
 from manykernels.estimators.memory_plan import DOUBLE_BELOW
 from manykernels.norms import MixedNorm
 
@@ -19,21 +20,16 @@ if TYPE_CHECKING:
 SOLVERS = ("auto", "group_lasso", "spg")
 
 
-def is_collection(data: Any) -> bool:
-    """Return whether data is a Dask array, DataFrame or the like."""
-    return hasattr(data, "__dask_graph__")
-
-
 def goes_by_rows(estimator: BaseMKL, X: Any) -> bool:
     """Return whether rows are to be on workers: features of them, and Dask data or a Dask client."""
     if estimator.approximation is None:
         return False
-    return is_collection(X) or estimator._client() is not None
+    return is_dask(X) or estimator._client() is not None
 
 
 def in_memory(estimator: BaseMKL, X: Any, y: Any, sample_weight: Any) -> tuple:
     """Return the data as they are, Dask collections gathered if they are small enough."""
-    if not any(is_collection(data) for data in (X, y, sample_weight)):
+    if not any(is_dask(data) for data in (X, y, sample_weight)):
         return X, y, sample_weight
     from manykernels.distributed import gathered  # noqa: PLC0415 - it needs an optional dependency
 

@@ -83,14 +83,16 @@ class _Chooser(BaseMKL):
         """Return the scores, shape (n_norms, n_Cs, n_folds)."""
         folds = check_cv(self.cv, y, classifier=is_classifier(self))
         scorer = check_scoring(single, scoring=self.scoring)
+        parameters = single.get_params(deep=False)
         if self.scoring is None and isinstance(single, MKLClassifier):
-            single = MKLClassifier(**{**single.get_params(deep=False), "probability": False})  # accuracy needs none
+            parameters["probability"] = False  # accuracy needs none
         splits = list(folds.split(X, y))
         points = len(self.norms) * len(self.Cs)
         n_jobs = 1
         if not self._is_distributed():  # else each fit has all workers
             n_jobs = effective_n_jobs(self.n_jobs)
-            single.set_params(n_jobs=None)
+            parameters["n_jobs"] = None
+        single = type(single)(**parameters)
 
         def run(fold: int, trail: dict) -> tuple[list[float], dict]:
             tell = partial(_tell, fold * points, len(splits) * points, fold) if n_jobs == 1 or fold == 0 else None

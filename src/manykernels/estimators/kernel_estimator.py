@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import Step
-from manykernels.core.rows import CheckedRows, is_on_disk, refuse_row_source
+from manykernels.core.rows import CheckedRows, is_dask, is_on_disk, refuse_row_source
 from manykernels.estimators.predictor import Predictor
 from manykernels.kernels import KernelBank
 from manykernels.kernels.missing import CENTER_NEEDS_ALL, check_views, has_gaps
@@ -78,7 +78,7 @@ class KernelEstimator(BaseEstimator):
     def _decisions(self, X: Any) -> np.ndarray:
         """Return the predictions of all tasks, shape (n, n_tasks); of Dask data where they are."""
         check_is_fitted(self)
-        if hasattr(X, "__dask_graph__"):
+        if is_dask(X):
             from manykernels.distributed import by_parts  # noqa: PLC0415 - it needs an optional dependency
 
             return by_parts(self._decisions, X, getattr(self, "n_jobs", None))

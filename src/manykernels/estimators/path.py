@@ -106,6 +106,8 @@ def mkl_path(
         estimator.set_params(n_jobs=None)
         jobs = (delayed(_walked)(estimator, X, y, sample_weight, Cs, [norm]) for norm in norms)
         for points in Parallel(n_jobs=parameters.get("n_jobs"))(jobs):
+            for point in points:
+                point.model.set_params(n_jobs=parameters.get("n_jobs"))  # what was asked for, for fits to come
             path += points
             reached(len(path), len(Cs) * len(norms), points[-1].title)
         return path

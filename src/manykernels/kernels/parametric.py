@@ -49,6 +49,13 @@ class ParametricKernel(ABC):
     def bind(self, X: Any) -> list[str]:
         """Return a name for each parameter, given the training data."""
 
+    def placed(self, table: Any) -> ParametricKernel:
+        """Return the kernel for arrays of the table's columns: override it where columns may be selected by name.
+
+        The other methods see arrays, which have no names.
+        """
+        return self
+
     @abstractmethod
     def compute(self, X: Any, Z: Any, weights: np.ndarray) -> np.ndarray:
         """Return the kernel between the rows of X and of Z, shape (len(X), len(Z))."""
@@ -89,6 +96,8 @@ class ParametricBank:
     kernel : ParametricKernel
     X : array or CSR matrix of shape (n_samples, n_features)
     sample_weight : ndarray of shape (n_samples,)
+    source : DataFrame, optional
+        Where column names are looked up, if not in X.
     normalize : {"mean_diag", "trace", "cosine", None}
         "trace" divides the kernel by the number of samples; the others leave it as it is.
     center : bool
@@ -107,11 +116,13 @@ class ParametricBank:
         X: Any,
         sample_weight: np.ndarray,
         *,
+        source: Any = None,
         normalize: str | None = None,
         center: bool = False,
     ) -> None:
         if center:
             raise ValueError("center=True is for sums of kernels; a kernel that is no sum cannot be centered.")
+        kernel = kernel.placed(X if source is None else source)
         self.kernel, self.X, self.sample_weight = kernel, X, sample_weight
         self.names: Sequence[str] = kernel.bind(X)
         self.groups: Sequence[str] = list(self.names)

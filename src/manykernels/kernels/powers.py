@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -38,8 +39,19 @@ class PowerOfSum(ParametricKernel):
         bank = base if isinstance(base, KernelBank) else KernelBank(base)
         self.kernels = [kernel for kernel in bank.written_out() if isinstance(kernel, Kernel)]
         self.degree = int(degree)
+        self.names: list[str] | None = None
+
+    def placed(self, table: Any) -> PowerOfSum:
+        """Return the kernel with positions in the place of column names, and with the names of its parameters."""
+        out, kernels = copy(self), [copy(kernel) for kernel in self.kernels]
+        for kernel in kernels:
+            kernel.columns = resolve_columns(kernel.columns, table)
+        out.kernels, out.names = kernels, self.bind(table)
+        return out
 
     def bind(self, X: Any) -> list[str]:
+        if self.names is not None:
+            return self.names
         names = column_names(X)
         places = [resolve_columns(kernel.columns, X) for kernel in self.kernels]
         return [

@@ -49,6 +49,7 @@ from manykernels.problem import Problem
 
 _TO_BOUNDARY = 0.995
 _LEAST_STEP = 1e-9
+_MOST_GROWTH = 2.0  # of mu, by a step with the whole second-order correction
 _RIDGE = 1e-13
 # The first point keeps this distance from the bounds, as a part of the range that beta uses.
 _FIRST_MARGIN = 0.1
@@ -59,6 +60,8 @@ _VANISHING = 0.5
 _MOST_CORNER, _LEAST_FALL = 0.9, 0.03
 # A kernel that joins gets at least this slack, as a part of tau: it may violate its constraint at first.
 _NEW_SLACK = 0.1
+# For p > 1 a kernel that joins may take much of the weight at once: with more than this, the iterate is centered anew.
+_NEW_SHARE = 0.05
 # A coefficient is at its bound when its distance, in the size of the coefficients, is this part of its multiplier.
 _CLEAR = 0.1
 
@@ -169,7 +172,10 @@ class InteriorPoint:
 
         ``kept[k]`` is the place that kernel k of the new bank had in the old one, -1 for a new kernel;
         ``quad_forms`` are those of the new bank at the current beta. A new kernel gets the weight that makes its
-        product d_k s_k equal to the mean of the others, so that the iterate stays as central as it was.
+        product d_k s_k equal to the mean of the others, so that the iterate stays as central as it was. For p = 1 that
+        weight is small and grows later. For p > 1 it is near what the kernel will have, which may move everything: with
+        products that are small already, there would be no room for the steps that this takes, so the iterate is pulled
+        inside its bounds as at the beginning.
         """
         point, old, mu = self.point, kept >= 0, self.omega * self.complementarity(self.point)
         known = np.where(old, point.tau[self.owner[kept]], -np.inf)
@@ -186,6 +192,10 @@ class InteriorPoint:
         d[old], s[old] = point.d[kept[old]], point.s[kept[old]]
         point.d, point.s = self._scaled(d, point.tau), s
         self.products = self._products(point.x)
+        if self.p > 1 and np.sum(point.d[~old] ** self.p) > _NEW_SHARE:
+            beta = self.beta(point.x)
+            machine = Machine(beta, np.einsum("k,tkn->tn", point.d, self.products), point.b)
+            self.point, self.products = self._first_point(machine, point.d)
 
     def complementarity(self, point: Point) -> float:
         """Return the mean product of a variable and its multiplier, those of the weights in units of ``omega``."""
@@ -310,9 +320,7 @@ class InteriorPoint:
             mu = self.complementarity(point)
             if not mu > 0.0:
                 return False
-            affine = newton.direction(0.0, None)
-            predicted = self.complementarity(point.plus(self._longest(affine), affine))
-            step = newton.direction(mu * (predicted / mu) ** 3, affine)
+            step = self._direction(newton, mu)
         except LinAlgError:
             return False
         length = min(1.0, _TO_BOUNDARY * self._longest(step))
@@ -326,6 +334,23 @@ class InteriorPoint:
         self.products = self._products(self.point.x)
         self.n_iter += 1
         return True
+
+    def _direction(self, newton: _Newton, mu: float) -> Point:
+        """Return the predictor with its correction, as much of it as is true of the step that can be made.
+
+        The correction is the second-order error of the whole predictor. Where only a part of that can be made, it may
+        be far too large, and steps with it may go round in a circle: then its share is that of the part, squared.
+        """
+        point = self.point
+        affine = newton.direction(0.0, None)
+        reach = self._longest(affine)
+        target = mu * (self.complementarity(point.plus(reach, affine)) / mu) ** 3
+        whole, part = newton.direction(target, affine), newton.direction(target, affine, reach**2)
+        length = self._longest(whole)
+        moved = point.plus(min(1.0, _TO_BOUNDARY * length), whole)
+        if length >= self._longest(part) and self.complementarity(moved) <= _MOST_GROWTH * mu:
+            return whole
+        return part
 
     def _longest(self, step: Point) -> float:
         """Return the longest step, at most 1, that keeps every variable and multiplier non-negative."""
@@ -381,16 +406,16 @@ class _Newton:
             return eta - method.mixed.sums(point.d), eta[:, None] * method.mixed.group_bend(point.tau, method.least)
         return np.array([0.0 if method.fixed_tau else 1.0 - np.sum(point.d**method.p)]), still
 
-    def direction(self, mu: float, affine: Point | None) -> Point:
-        """Return the Newton direction towards products equal to ``mu``, with Mehrotra's correction if given."""
+    def direction(self, mu: float, affine: Point | None, share: float = 1.0) -> Point:
+        """Return the Newton direction towards products equal to ``mu``, with a share of Mehrotra's correction."""
         method, point = self.method, self.method.point
         c_d = method.omega * mu - point.d * point.s
         c_lower = mu - point.z_lower * self.above
         c_upper = mu - point.z_upper * self.below
         if affine is not None:
-            c_d = c_d - affine.d * affine.s
-            c_lower = c_lower - affine.z_lower * affine.x
-            c_upper = c_upper + affine.z_upper * affine.x
+            c_d = c_d - share * affine.d * affine.s
+            c_lower = c_lower - share * affine.z_lower * affine.x
+            c_upper = c_upper + share * affine.z_upper * affine.x
         c_lower, c_upper = np.where(method.has_lower, c_lower, 0.0), np.where(method.has_upper, c_upper, 0.0)
         right_x = -self.residual_x + c_lower / self.above - c_upper / self.below
         right = np.sum(method.sign * right_x / self.D, axis=0) / self.E

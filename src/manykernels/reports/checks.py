@@ -12,6 +12,7 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from manykernels.core.notices import shown
+from manykernels.core.rows import is_dask
 from manykernels.reports.steps import last_step
 
 
@@ -28,7 +29,7 @@ def check_model(model: Any, feature_names: Sequence[str] | None) -> None:
 
 def checked_rows(model: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
     """Return X with a shape, and y as an array that the model can be scored on; or say what is wrong with them."""
-    if hasattr(X, "__dask_graph__"):
+    if is_dask(X):
         raise ValueError("A report needs X in memory: pass some of the rows, computed.")
     X, y = X if hasattr(X, "shape") else np.asarray(X), column_or_1d(y, warn=True)
     check_consistent_length(X, y)
