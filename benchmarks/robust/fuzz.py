@@ -3,6 +3,7 @@
     python -m benchmarks.robust.fuzz [--fits 10000] [--seed 0] [--seconds 3600] [--deadline 60] [--out faults.jsonl]
     python -m benchmarks.robust.fuzz --replay SEED      # one case: what it is, what came of it, and the traceback
     python -m benchmarks.robust.fuzz --reduce SEED      # the simplest case with the same fault
+    python -m benchmarks.robust.fuzz --fix scale=1.0 --fix related=True     # fields that are not drawn
 
 The cases are those of ``tests/hostile``: fit number i has the seed ``--seed`` + i, and the seed says it all. Fits run
 in a worker process that is ended when one takes more than ``--deadline`` seconds of its processor time; such a fit is
@@ -12,6 +13,7 @@ counted as a hang, one that ends its process as a crash.
 from __future__ import annotations
 
 import argparse
+import ast
 import collections
 import json
 import math
@@ -26,20 +28,20 @@ from typing import Any
 
 _TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 # On a busy machine a fit may wait; this many times the deadline on the clock is a hang whatever the processor did.
-_PATIENCE = 5
+_PATIENCE = 10
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # the worker
 
 
-def judged(seed: int) -> dict[str, Any]:
+def judged(seed: int, fixed: dict[str, Any]) -> dict[str, Any]:
     """Return what came of the case of a seed, as plain data."""
     from tests.hostile.cases import case_of_seed
     from tests.hostile.judge import judge
 
     started = time.process_time()
-    verdict = judge(case_of_seed(seed))
+    verdict = judge(case_of_seed(seed, **fixed))
     return {
         "seed": seed,
         "kind": verdict.kind,
@@ -51,19 +53,19 @@ def judged(seed: int) -> dict[str, Any]:
     }
 
 
-def work() -> None:
+def work(fixed: dict[str, Any]) -> None:
     """Judge the seeds that come in, one a line, and answer with one line each."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a fit prints is no answer
     for line in sys.stdin:
-        print(json.dumps(judged(int(line))), file=answers, flush=True)
+        print(json.dumps(judged(int(line), fixed)), file=answers, flush=True)
 
 
 class Worker:
     """A process that judges one seed at a time and may be ended at any time."""
 
-    def __init__(self, memory: float) -> None:
-        self.memory, self.process = memory, None
+    def __init__(self, arguments: list[str]) -> None:
+        self.arguments, self.process = arguments, None
 
     def judged(self, seed: int, deadline: float) -> dict[str, Any]:
         """Return what came of a seed: the worker's answer, or that it hung or crashed."""
@@ -89,7 +91,7 @@ class Worker:
         if self.process is None:
             environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "benchmarks.robust.fuzz", "--worker", "--memory", str(self.memory)],
+                [sys.executable, "-m", "benchmarks.robust.fuzz", "--worker", *self.arguments],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env=environment,
@@ -142,7 +144,7 @@ class Tally:
         self.example: dict[str, int] = {}
         self.worst = (0.0, -1)
         self.slowest = (0.0, -1)
-        self.judged, self.fits = 0, 0
+        self.judged, self.fits, self.seconds = 0, 0, 0.0
 
     def add(self, answer: dict[str, Any]) -> None:
         """Count one answer."""
@@ -162,12 +164,16 @@ class Tally:
         if off is not None and not math.isnan(off):
             self.judged += 1
             self.worst = max(self.worst, (off, answer["seed"]))
+        self.seconds += answer["seconds"]
         self.slowest = max(self.slowest, (answer["seconds"], answer["seed"]))
 
     def show(self) -> None:
         """Print one line for each class."""
-        print(f"\n{self.fits} fits, {self.judged} certificates recomputed; worst disagreement {self.worst[0]:.2e} "
-              f"(seed {self.worst[1]}); slowest {self.slowest[0]:.1f} s (seed {self.slowest[1]})")  # fmt: skip
+        print(f"\n{self.fits} fits, {self.seconds / max(self.fits, 1):.2f} s of processor time each; the slowest took")
+        print(
+            f"{self.slowest[0]:.1f} s (seed {self.slowest[1]}). {self.judged} certificates were recomputed; the worst"
+        )
+        print(f"disagreement is {self.worst[0]:.2e} (seed {self.worst[1]}).")
         for title, counts in (("outcomes", self.outcomes), ("FAULTS", self.faults)):
             print(f"\n{title}: {sum(counts.values())}")
             for name, count in counts.most_common():
@@ -176,7 +182,8 @@ class Tally:
 
 def fuzz(own: argparse.Namespace) -> int:
     """Run the fits and return how many faults there were."""
-    tally, worker, started = Tally(), Worker(own.memory), time.monotonic()
+    fixed = [part for pair in own.fix for part in ("--fix", pair)]
+    tally, worker, started = Tally(), Worker(["--memory", str(own.memory), *fixed]), time.monotonic()
     log = own.out.open("a") if own.out else None
     try:
         for seed in range(own.seed, own.seed + own.fits):
@@ -257,17 +264,21 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="append every faulty answer, one JSON object a line")
     parser.add_argument("--replay", type=int, metavar="SEED")
     parser.add_argument("--reduce", type=int, metavar="SEED")
+    parser.add_argument(
+        "--fix", action="append", default=[], metavar="FIELD=VALUE", help="of all cases, as in scale=1.0"
+    )
     parser.add_argument("--fault", default="", help="with --reduce: part of the name of the fault to keep")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     own = parser.parse_args()
+    fixed = {name: ast.literal_eval(value) for name, _, value in (pair.partition("=") for pair in own.fix)}
     if own.worker:
         limit_memory(own.memory)
-        work()
+        work(fixed)
         return
     if own.replay is not None or own.reduce is not None:
         from tests.hostile.cases import case_of_seed
 
-        case = case_of_seed(own.replay if own.reduce is None else own.reduce)
+        case = case_of_seed(own.replay if own.reduce is None else own.reduce, **fixed)
         replay(case if own.reduce is None else reduced(case, own.fault))
         return
     sys.exit(1 if fuzz(own) else 0)

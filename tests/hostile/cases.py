@@ -127,7 +127,11 @@ _ALIGNMENTS = ["greedy", "qp", "independent", "uniform", "stagewise", "frank_wol
 
 
 def draw_case(pick: Pick, **fixed: Any) -> Case:
-    """Return a case; every choice is made by ``pick``, in the same order whatever is fixed."""
+    """Return a case; every choice is made by ``pick``.
+
+    ``fixed`` fields are not drawn; ``given=True`` asks for given matrices, ``related=True`` for no width or frequency
+    that has nothing to do with the data.
+    """
     estimator = fixed.get("estimator") or pick(["mkl"] * 16 + ["ufo", "ufo", "two_stage", "two_stage", "family"])
     task = fixed.get("task") or pick(["binary", "binary", "regression", "regression", "multiclass"])
     norm = fixed.get("norm") or pick(_NORMS)
@@ -137,9 +141,7 @@ def draw_case(pick: Pick, **fixed: Any) -> Case:
         "task": task,
         "norm": norm,
         **data,
-        "kernels": _kernels(
-            pick, data["d"], data["constant"], norm, fixed.get("given", False) or pick([False] * 9 + [True])
-        ),
+        "kernels": _kernels(pick, data["d"], data["constant"], fixed.get("given", False), fixed.get("related", False)),
         "loss": pick(_LOSSES[task]),
         "solver": pick(_solvers(norm, pick([True] * 9 + [False]))),
         "C": pick(_CS),
@@ -158,7 +160,7 @@ def draw_case(pick: Pick, **fixed: Any) -> Case:
     settings["alignment"] = pick(_ALIGNMENTS)
     settings["family"] = pick(["widths", "width a column", "products", "monomials", "frequencies"])
     settings["epsilon"] = pick([0.1, 0.0, 1e-3]) * settings["y_scale"]
-    own = {name: value for name, value in fixed.items() if name != "given"}
+    own = {name: value for name, value in fixed.items() if name not in ("given", "related")}
     return settled(Case(**{**settings, **own}))
 
 
@@ -197,8 +199,9 @@ def _data(pick: Pick, task: str) -> dict[str, Any]:
     }
 
 
-def _kernels(pick: Pick, d: int, constant: str | None, norm: tuple, given: bool) -> tuple[KernelRecipe, ...]:
-    found = tuple(_kernel(pick, d, given, "ab"[i % 2]) for i in range(pick([2, 1, 3, 5, 8])))
+def _kernels(pick: Pick, d: int, constant: str | None, given: bool, related: bool) -> tuple[KernelRecipe, ...]:
+    given = given or pick([False] * 9 + [True])
+    found = tuple(_kernel(pick, d, given, related, "ab"[i % 2]) for i in range(pick([2, 1, 3, 5, 8])))
     if pick([False, False, False, True]):
         found += found[:1]
     if constant is not None and not given and pick([False, True]):
@@ -206,20 +209,15 @@ def _kernels(pick: Pick, d: int, constant: str | None, norm: tuple, given: bool)
     return found
 
 
-def _kernel(pick: Pick, d: int, given: bool, group: str) -> KernelRecipe:
+def _kernel(pick: Pick, d: int, given: bool, related: bool, group: str) -> KernelRecipe:
     if given:
         kind = pick(["given gaussian", "given linear", "given rank one", "given zero"])
-        return KernelRecipe(kind, pick([1.0, 1.0, 1e-30, 1e30, 1e-3, 1e3]), group=group)
+        return KernelRecipe(kind, 1.0 if related else pick([1.0, 1.0, 1e-30, 1e30, 1e-3, 1e3]), group=group)
     kind = pick(["gaussian"] * 4 + ["linear", "polynomial", "overlap", "dirichlet", "ladder"])
-    columns = pick([None, None, tuple(range(d))[:1], tuple(range(d))[-2:]])
-    if kind == "dirichlet":
-        columns = (pick(range(d)),)
-    related = pick([True, True, True, False])
+    columns = (pick(range(d)),) if kind == "dirichlet" else pick([None, None, (0,), tuple(range(d))[-2:]])
+    related = related or pick([True, True, True, False])
     value = pick(_WIDTHS if related else _FREE_WIDTHS)
-    if kind == "dirichlet":
-        value = max(value, 1e-3)
-    degree, coef0 = pick([2, 3, 1]), pick([1.0, 0.0])
-    return KernelRecipe(kind, value, related, columns, degree, coef0, group)
+    return KernelRecipe(kind, value, related, columns, pick([2, 3, 1]), pick([1.0, 0.0]), group)
 
 
 def settled(case: Case) -> Case:

@@ -233,8 +233,8 @@ class Certificate:
         return max(abs(self.primal), abs(self.dual))
 
 
-def certificate(case: Case, problem: Problem, kernels: np.ndarray, weights, beta, intercept) -> Certificate:
-    """Return what any weights d, beta (t, n) and intercepts (t,) prove."""
+def certificate(case: Case, problem: Problem, kernels: np.ndarray, weights, beta, intercept, lost=1.0) -> Certificate:
+    """Return what any weights d, beta (t, n) and intercepts (t,) prove; kernel values may have lost digits."""
     groups = ["one" if case.norm == ("mixed", 0.5) else name for name in _groups(case)]
     d, B = np.asarray(weights).astype(Long), beta.astype(Long)
     products = np.array([[K @ b for b in B] for K in kernels])  # (m, t, n)
@@ -249,7 +249,9 @@ def certificate(case: Case, problem: Problem, kernels: np.ndarray, weights, beta
     dual = -conj - subtracted
     if case.norm[0] == "penalty":
         dual = max(dual, _best_between(case, problem, B, q))
-    return Certificate(float(regularizer + losses), float(dual), _rounding(case, problem, kernels, d, B, decision))
+    return Certificate(
+        float(regularizer + losses), float(dual), _rounding(case, problem, kernels, d * lost, B, decision)
+    )
 
 
 def _groups(case: Case) -> list[str]:
