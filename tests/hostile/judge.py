@@ -106,7 +106,7 @@ def _try(case: Case, verdict: Verdict) -> Fitted | None:
 def name_error(error: Exception, verdict: Verdict) -> None:
     """Tell a refusal in one sentence from a raw error."""
     text = str(error)
-    if is_clear(error):
+    if is_clear(error) and not _blames_the_user(text, verdict.case):
         verdict.kind, verdict.message = "refused", f"{type(error).__name__}: {masked(text)}"
         if is_tame(verdict.case) and not _is_combination(text):
             verdict.fault(f"refused although nothing is extreme: {masked(text)}", text)
@@ -117,6 +117,11 @@ def name_error(error: Exception, verdict: Verdict) -> None:
     verdict.kind = "error"
     verdict.message = f"{type(error).__name__} in {place}: {masked(text)}"
     verdict.fault(f"raw error: {verdict.message}", "".join(traceback.format_exception(error)))
+
+
+def _blames_the_user(text: str, case: Case) -> bool:
+    """Return whether the message speaks of a matrix that was never given."""
+    return text.startswith("K ") and not case.kernels[0].kind.startswith("given")
 
 
 def _is_combination(text: str) -> bool:
@@ -422,7 +427,7 @@ def twin(case: Case, data: build.Data) -> Twin | None:
     """
     if case.again in ("permute samples", "split sample"):
         return _other_rows(case, data)
-    if case.estimator != "mkl":
+    if case.estimator != "mkl" or case.approximation is not None:  # approximate kernels are drawn, each by itself
         return None
     if case.again == "permute kernels":
         order = np.random.default_rng(1).permutation(len(case.kernels))

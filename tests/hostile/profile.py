@@ -6,6 +6,9 @@
 from __future__ import annotations
 
 import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, settings
@@ -28,3 +31,22 @@ def examples(count: int) -> Any:
         phases=[Phase.explicit, Phase.generate] if few else [Phase.explicit, Phase.generate, Phase.shrink],
         suppress_health_check=list(HealthCheck),
     )
+
+
+@contextmanager
+def ended_after(seconds: float) -> Iterator[None]:
+    """Turn an endless loop into a failure, after so much processor time (where the system has such a clock)."""
+    if not hasattr(signal, "SIGPROF"):
+        yield
+        return
+
+    def end(*_: Any) -> None:
+        raise AssertionError(f"The fit took more than {seconds:g} s of processor time.")
+
+    before = signal.signal(signal.SIGPROF, end)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
