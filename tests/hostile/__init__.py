@@ -1,0 +1,1 @@
+"""Property tests: hostile data and settings, judged by a referee that shares no code with the library."""

@@ -1,0 +1,117 @@
+"""Cases that once went wrong, each as simple as it gets; found by ``benchmarks/robust/fuzz.py`` or by hand."""
+
+from math import inf
+
+import pytest
+
+from tests.hostile.cases import Case, KernelRecipe, replaced
+from tests.hostile.test_properties import check
+
+LINEAR, NARROW = KernelRecipe("linear"), KernelRecipe(value=1e-3)
+ZERO = KernelRecipe("given zero", group="b")
+GIVEN = KernelRecipe("given gaussian")
+
+
+def free(width: float, kind: str = "gaussian") -> tuple[KernelRecipe]:
+    return (KernelRecipe(kind, width, related=False),)
+
+
+NUMBERS = {
+    "a width of 1e160": Case(kernels=free(1e160)),
+    "a width of 1e-170": Case(kernels=free(1e-170)),
+    "a ladder from 1e160": Case(kernels=free(1e160, "ladder")),
+    "a ladder from 1e-170": Case(kernels=free(1e-170, "ladder")),
+    "a ladder on data of 1e-160": Case(scale=1e-160, kernels=(KernelRecipe("ladder"),)),
+    "data of 1e-27": Case(scale=1e-27),
+    "data of 1e22": Case(scale=1e22, kernels=(KernelRecipe(value=3.0),)),
+    "data of 1e160": Case(scale=1e160),
+    "linear on data of 1e160": Case(scale=1e160, kernels=(LINEAR,)),
+    "widths far below the spread": Case(task="regression", n=45, d=4, scale=1e8, kernels=free(1.0)),
+    "seconds since 1970, sparse": Case(shift=1.6e9, scale=10.0, layout="csr"),
+    "seconds since 1970, sparse, a ladder": Case(
+        task="regression", shift=1.6e9, layout="csr64", kernels=free(1e-3, "ladder"), loss="epsilon_insensitive"
+    ),
+    "seconds since 1970, aligned": Case(
+        estimator="two_stage", shift=1.6e9, layout="csr", kernels=free(1e-3), alignment="stagewise"
+    ),
+    "targets of 1e160": Case(task="regression", y_scale=1e160),
+    "targets of 1e160, aligned": Case(estimator="two_stage", task="regression", y_scale=1e160),
+    "a polynomial without normalization": Case(
+        task="regression", n=40, scale=10.0, shift=2000.0, C=1e3, kernels=(KernelRecipe("polynomial"),), normalize=None
+    ),
+}
+WEIGHTS = {
+    "costs of 1e18, regression": Case(task="regression", kernels=(NARROW,), C=1e6, weights="all 1e12"),
+    "costs of 1e18, squared loss": Case(kernels=(NARROW,), loss="squared", C=1e6, weights="all 1e12"),
+    "a cost of 1e12": Case(kernels=(KernelRecipe(columns=(0,)),), weights="one 1e12"),
+    "a cost of 1e12, fast waves": Case(
+        d=5, values="heavy", kernels=(KernelRecipe("dirichlet", 1e-3, columns=(3,)),), weights="one 1e12"
+    ),
+    "a weight of 5e-324": Case(
+        kernels=(KernelRecipe("polynomial", degree=3),), loss="squared_hinge", weights="one 5e-324"
+    ),
+    "a weight of 5e-324, regression": Case(
+        task="regression", d=3, kernels=(LINEAR,), loss="epsilon_insensitive", weights="one 5e-324"
+    ),
+}
+IDLE = Case(kernels=(GIVEN, ZERO), C=0.01, normalize="trace")  # a machine that learns next to nothing
+KERNELS = {
+    "a zero kernel, p = 10": replaced(IDLE, norm=("lp", 10.0)),
+    "a zero kernel, p = inf": replaced(IDLE, norm=("lp", inf)),
+    "a zero kernel in a group of its own": replaced(IDLE, norm=("mixed", inf)),
+    "a zero kernel and a penalty": replaced(IDLE, norm=("penalty", 2.0, 1.0), n=2, weights="one 1e-300"),
+    "a zero kernel and an elastic norm": replaced(IDLE, norm=("elastic", 10.0)),
+    "a given matrix of 1e30": Case(
+        seed=598,
+        n=7,
+        d=1,
+        target="noise",
+        kernels=(KernelRecipe("given gaussian", 1e30),),
+        normalize=None,
+        solver="group_lasso",
+    ),
+    "centered waves that hardly move": Case(
+        seed=774,
+        n=7,
+        d=5,
+        scale=1e-8,
+        values="heavy",
+        C=1e6,
+        center=True,
+        kernels=(KernelRecipe("dirichlet", 1e-3, related=False, columns=(0,)),),
+    ),
+}
+ESTIMATORS = {
+    "ufo": Case(estimator="ufo"),
+    "ufo with a large C": Case(
+        estimator="ufo",
+        task="regression",
+        n=2,
+        loss="epsilon_insensitive",
+        C=1e4,
+        kernels=(KernelRecipe("ladder", 0.03, columns=(0,)),),
+    ),
+    "two stages": Case(estimator="two_stage"),
+    "products": Case(estimator="family", family="products", norm=("lp", 2.0)),
+    "monomials": Case(estimator="family", family="monomials", norm=("lp", 2.0)),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers(name):
+    check(NUMBERS[name])
+
+
+@pytest.mark.parametrize("name", WEIGHTS)
+def test_weights(name):
+    check(WEIGHTS[name])
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernels(name):
+    check(KERNELS[name])
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_estimators(name):
+    check(ESTIMATORS[name])

@@ -1,0 +1,22 @@
+"""The fuzzer's first cases: drawn evenly, where Hypothesis stays near what it has seen.
+
+python -m benchmarks.robust.fuzz --replay SEED
+"""
+
+import pytest
+
+from tests.hostile.cases import case_of_seed
+from tests.hostile.judge import judge
+from tests.hostile.profile import TIMES, ended_after
+
+BLOCK = 40
+
+
+@pytest.mark.parametrize("first", range(0, 4 * BLOCK * TIMES, BLOCK))
+def test_the_cases_of_seeds(first):
+    found = {}
+    for seed in range(first, first + BLOCK):
+        with ended_after(60):
+            found[seed] = "; ".join(judge(case_of_seed(seed)).faults)
+    faulty = [f"seed {seed}: {faults}" for seed, faults in found.items() if faults]
+    assert not faulty, "\n".join(faulty)
