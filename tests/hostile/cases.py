@@ -229,6 +229,8 @@ def settled(case: Case) -> Case:
         changes |= {"layout": "C", "approximation": None, "duplicates": False, "constant": None}
     elif case.layout == "int":
         changes |= {"scale": min(max(case.scale, 10.0), 1e9), "shift": float(int(min(case.shift, 1e15)))}
+    elif case.layout == "float32":
+        changes |= {"scale": min(max(case.scale, 1e-30), 1e30), "shift": min(case.shift, 1e35)}
     if case.task != "regression":
         changes |= {"y_scale": 1.0, "y_shift": 0.0, "target": "signal" if case.target == "constant" else case.target}
         if case.again == "scale y":
