@@ -222,37 +222,44 @@ def _kernel(pick: Pick, d: int, given: bool, related: bool, group: str) -> Kerne
 
 def settled(case: Case) -> Case:
     """Return the case without what cannot go together, which would only be refused again and again."""
-    changes: dict[str, Any] = {}
+    changes = {**_for_data(case), **_for_task(case)}
+    if case.solver in ("pgd", "mirror", "level", "silp", "simple", "smo"):
+        changes["max_iter"] = 200  # slow methods: that they stop and say so is all that is asked
+    if case.estimator != "mkl":
+        changes |= {"center": False, "approximation": None, "solver": "auto", **_for_estimator(case)}
+    return replaced(case, **changes)
+
+
+def _for_data(case: Case) -> dict[str, Any]:
+    """Return the changes that the layout of the data asks for."""
     if any(k.kind.startswith("given") for k in case.kernels):
-        if case.estimator == "family":
-            changes["kernels"] = (KernelRecipe(),)
-        changes |= {"layout": "C", "approximation": None, "duplicates": False, "constant": None}
-    elif case.layout == "int":
-        changes |= {"scale": min(max(case.scale, 10.0), 1e9), "shift": float(int(min(case.shift, 1e15)))}
+        own = {"kernels": (KernelRecipe(),)} if case.estimator == "family" else {}
+        return {"layout": "C", "approximation": None, "duplicates": False, "constant": None, **own}
+    if case.layout == "int":
+        return {"scale": min(max(case.scale, 10.0), 1e9), "shift": float(int(min(case.shift, 1e15)))}
+    if case.layout == "float32":
+        return {"scale": min(max(case.scale, 1e-30), 1e30), "shift": min(case.shift, 1e35)}
+    return {}
+
+
+def _for_task(case: Case) -> dict[str, Any]:
+    changes: dict[str, Any] = {}
     if case.task != "regression":
-        changes |= {"y_scale": 1.0, "y_shift": 0.0, "target": "signal" if case.target == "constant" else case.target}
+        changes = {"y_scale": 1.0, "y_shift": 0.0, "target": "signal" if case.target == "constant" else case.target}
         if case.again == "scale y":
             changes["again"] = "permute samples"
     if case.task == "multiclass" and case.n < 6:
         changes["n"] = 7
-    if case.solver in ("pgd", "mirror", "level", "silp", "simple", "smo"):
-        changes["max_iter"] = 200  # slow methods: that they stop and say so is all that is asked
-    if case.estimator in ("two_stage", "family", "ufo"):
-        changes |= {"center": False, "approximation": None, "solver": "auto"}
+    return changes
+
+
+def _for_estimator(case: Case) -> dict[str, Any]:
     if case.estimator == "family":
         both = case.family in ("products", "monomials")  # the others have no probabilities
-        changes |= {"norm": ("lp", 2.0 if both and case.norm[1] != 1 else 1.0), "shared": True}
-        if case.n > 20:
-            changes["n"] = 20
-    if case.estimator == "two_stage" and case.norm != ("lp", 1.0):
-        changes["norm"] = ("lp", 1.0)
-    if case.estimator == "ufo":
-        changes |= {"norm": ("lp", 1.0), "loss": _ufo_loss(case)}
-    return replaced(case, **changes)
-
-
-def _ufo_loss(case: Case) -> str:
-    return "hinge" if case.loss == "squared_hinge" else case.loss
+        norm = ("lp", 2.0 if both and case.norm[1] != 1 else 1.0)
+        return {"norm": norm, "shared": True, "n": min(case.n, 20)}
+    loss = "hinge" if case.estimator == "ufo" and case.loss == "squared_hinge" else case.loss
+    return {"norm": ("lp", 1.0), "loss": loss}
 
 
 def replaced(case: Case, **changes: Any) -> Case:
