@@ -354,7 +354,7 @@ class Problem:
         A support vector at a corner of its loss passes it on C_i times; where the loss is smooth, its slope is -beta_i,
         and the rest is of second order.
         """
-        root = np.sqrt(K.diagonal())
+        root = np.sqrt(np.maximum(K.diagonal(), 0.0))
         with np.errstate(over="ignore", invalid="ignore"):
             moved = np.sqrt(np.sum((root * machine.beta) ** 2, axis=1, keepdims=True))
             errors = self.bank.unit_roundoff * moved * root

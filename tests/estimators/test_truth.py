@@ -42,10 +42,9 @@ def test_the_better_certificate():
 
 
 def test_digits_that_rounding_took_are_not_claimed():
-    certificate = Certificate(2.0, 1.9999)
-    assert certificate.less_rounding(1e-4, 1e-3) is certificate
-    assert not certificate.less_rounding(2e-3, 1e-3).within(1e-3)
-    assert np.isnan(Certificate(2.0, UNKNOWN).less_rounding(1.0, 1e-3).gap)
+    assert Certificate(2.0, 1.9999).within(1e-3)
+    assert not Certificate(2.0, 1.9999, rounding=2e-3).within(1e-3)
+    assert np.isnan(Certificate(2.0, UNKNOWN, rounding=1.0).gap)
 
 
 def test_costs_beyond_the_digits_of_a_double():

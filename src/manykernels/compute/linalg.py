@@ -7,6 +7,7 @@ from numba import njit
 from scipy.linalg import LinAlgError, cho_factor, eigh, get_blas_funcs, qr
 
 from manykernels.compute.threads import one_blas_thread, parallel
+from manykernels.core.results import OVERFLOWS
 
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
 # From this order on, a factorization is cut into blocks for the threads: so many columns and rows.
@@ -37,7 +38,7 @@ def cholesky_factor(A: np.ndarray, least: float = 0.0) -> tuple[np.ndarray, bool
     array([ 1., -1.])
     """
     if not np.all(np.isfinite(A.diagonal())):
-        raise LinAlgError(f"a matrix of order {A.shape[0]} has entries that are not finite")
+        raise ValueError(OVERFLOWS)
     try:
         factor = lower_cholesky(np.array(A, order="C")).T  # in the order that LAPACK wants, so that it takes no copy
         if np.all(np.isfinite(factor.diagonal())):

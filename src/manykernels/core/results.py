@@ -9,6 +9,11 @@ import numpy as np
 
 # The dual value of a problem that has no dual.
 UNKNOWN = math.nan
+# What is said where numbers leave the range of doubles on the way.
+OVERFLOWS = (
+    "The objective overflows: its terms cannot be represented; scale the targets, normalize the kernels, or lower C "
+    "and the sample weights."
+)
 _USELESS = 100.0
 
 
@@ -35,7 +40,8 @@ class Certificate:
     """Values that enclose the optimum: ``dual <= optimum <= primal``.
 
     Values that are not finite enclose nothing: their gap is infinite. Where a problem has no dual, ``dual`` is
-    ``UNKNOWN`` (NaN), and so is the gap.
+    ``UNKNOWN`` (NaN), and so is the gap. ``rounding`` is how far rounding may move the values, relative to them, where
+    that is more than the tolerance: the gap does not claim digits that nobody has.
 
     Examples
     --------
@@ -48,29 +54,22 @@ class Certificate:
 
     primal: float
     dual: float
+    rounding: float = 0.0
 
     @property
     def gap(self) -> float:
-        """The relative duality gap, (primal - dual) / max(|primal|, |dual|)."""
+        """The relative duality gap, (primal - dual) / max(|primal|, |dual|), and not below ``rounding``."""
         if not math.isfinite(self.primal) or math.isinf(self.dual):
             return math.inf
         if math.isnan(self.dual):
             return UNKNOWN
         scale = max(abs(self.primal), abs(self.dual))
-        return (self.primal - self.dual) / scale if scale > 0 else 0.0
+        relative = (self.primal - self.dual) / scale if scale > 0 else 0.0
+        return max(relative, self.rounding) if self.rounding > 0 else relative
 
     def within(self, tol: float) -> bool:
         """Return whether the gap is at most ``tol``; one that is clearly negative is rounding and certifies nothing."""
         return -tol <= self.gap <= tol
-
-    def less_rounding(self, share: float, tol: float) -> Certificate:
-        """Return what is left to certify where rounding may move the primal by this share of it: more than ``tol``.
-
-        The dual value falls by as much, so that the gap does not claim digits that nobody has.
-        """
-        if not share > tol or not math.isfinite(self.dual):
-            return self
-        return Certificate(self.primal, min(self.dual, self.primal) - min(share, 1.0) * abs(self.primal))
 
     def improves(self, other: Certificate | None) -> bool:
         """Return whether this is the better certificate: the one with the smaller gap.

@@ -224,10 +224,10 @@ class AlignedEstimator(KernelEstimator):
     # -- use ------------------------------------------------------------------------------------------------
 
     @one_blas_thread()
-    def _cross(self, X: Any) -> np.ndarray:
-        """Return the learned kernel with the training samples that are kept, shape (len(X), n_kept)."""
+    def _cross(self, X: Any, predictor: Predictor | None = None) -> np.ndarray:
+        """Return the learned kernel with the training samples that a predictor keeps, shape (len(X), n_kept)."""
         check_is_fitted(self)
-        (predictor,) = self._predictors
+        predictor = self._predictors[0] if predictor is None else predictor
         if getattr(X, "ndim", 2) == 3:
             return predictor.cross_from_stack(self._check_stack(X))
         return predictor.kernel.cross(self._checked(X))

@@ -402,6 +402,7 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
         total = Certificate(
             primal=sum(result.certificate.primal for result in results),
             dual=sum(result.certificate.dual for result in results),
+            rounding=max(result.certificate.rounding for result in results),
         )
         self._predictors = [
             Predictor.from_machine(bank, own, machine, rows, n_train)

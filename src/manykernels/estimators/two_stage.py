@@ -160,10 +160,19 @@ class _TwoStage(ContributionsMixin, AlignedEstimator):
         rows = np.flatnonzero(test)
         return self._score(learner, K[np.ix_(rows, kept)], y[rows], test[rows])
 
-    def _for_learner(self, X: Any) -> np.ndarray:
-        """Return the learned kernel with the samples that the learner was fitted to."""
-        K = self._cross(X)
-        return K if self._kept.size == K.shape[1] else K[:, self._kept]
+    def _answer(self, method: str, X: Any) -> np.ndarray:
+        """Return what a method of the learner says of the rows of X.
+
+        Where a file can keep the learner, its numbers are used as the file would keep them: a model that was saved and
+        opened gives the same answers, to the last bit.
+        """
+        try:
+            (predictor,) = self._for_file()
+        except TypeError:
+            K = self._cross(X)
+            return getattr(self.learner_, method)(K if self._kept.size == K.shape[1] else K[:, self._kept])
+        learner = ReducedLearner(predictor.coef, predictor.intercept, getattr(self, "classes_", None))
+        return getattr(learner, method)(self._cross(X, predictor))
 
     def _for_file(self) -> list[Predictor]:
         (predictor,) = self._predictors
@@ -334,21 +343,21 @@ class TwoStageMKLClassifier(ClassifierMixin, _TwoStage):
     def predict(self, X: Any) -> np.ndarray:
         """Return the class of each sample, shape (n_samples,)."""
         check_is_fitted(self)
-        return self.learner_.predict(self._for_learner(X))
+        return self._answer("predict", X)
 
     @available_if(_learner_has("decision_function"))
     @one_blas_thread()
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the learner's decision function."""
         check_is_fitted(self)
-        return self.learner_.decision_function(self._for_learner(X))
+        return self._answer("decision_function", X)
 
     @available_if(_learner_has("predict_proba"))
     @one_blas_thread()
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the learner's probabilities, shape (n_samples, n_classes)."""
         check_is_fitted(self)
-        return self.learner_.predict_proba(self._for_learner(X))
+        return self._answer("predict_proba", X)
 
 
 class TwoStageMKLRegressor(RegressorMixin, _TwoStage):
@@ -407,4 +416,4 @@ held_out_alignment_, shrinkage_, learner_, best_params_, feature_importances_, .
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted target of each sample, shape (n_samples,)."""
         check_is_fitted(self)
-        return self.learner_.predict(self._for_learner(X)) + self.offset_
+        return self._answer("predict", X) + self.offset_

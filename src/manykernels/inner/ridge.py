@@ -36,19 +36,20 @@ def solve(K: np.ndarray, Y: np.ndarray, C: np.ndarray, *, intercept: bool = True
     (array([[-0.5,  0.5]]), array([2.]))
     """
     used = np.flatnonzero(C > 0)
-    if used.size < C.size:
-        K, Y_used = K[np.ix_(used, used)], Y[:, used]
-    else:
-        K, Y_used = K.copy(), Y
-    K[np.diag_indices_from(K)] += 1.0 / C[used]
-    factor = cholesky_factor(K, least=float(np.min(1.0 / C[used])))
-    right = np.vstack([Y_used, np.ones((1, used.size))]) if intercept else Y_used
-    solutions = cho_solve(factor, right.T, check_finite=False).T
+    # With s = sqrt(C), as B = I + s K s: 1 / C may be as large as it likes.
+    s = np.sqrt(C[used])
+    B = (K if used.size == C.size else K[np.ix_(used, used)]) * s
+    B *= s[:, None]
+    B[np.diag_indices_from(B)] += 1.0
+    right = s * Y[:, used]
+    solutions = cho_solve(
+        cholesky_factor(B, least=1.0), (np.vstack([right, s]) if intercept else right).T, check_finite=False
+    ).T
     b = np.zeros(Y.shape[0])
     if intercept:
         ones, solutions = solutions[-1], solutions[:-1]
-        b = solutions.sum(axis=1) / ones.sum()
+        b = (solutions @ s) / (ones @ s)
         solutions = solutions - np.outer(b, ones)
     beta = np.zeros(Y.shape)
-    beta[:, used] = solutions
+    beta[:, used] = s * solutions
     return beta, b

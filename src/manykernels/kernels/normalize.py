@@ -28,6 +28,8 @@ from manykernels.kernels.missing import CENTER_NEEDS_ALL, observed
 KINDS = ("mean_diag", "trace", "cosine", None)
 # A centred diagonal this small beside the raw one is rounding: the kernel is constant.
 _CONSTANT = 1e-12
+# Its inverse, and products with it, are numbers.
+_LEAST_LEVEL = 1e-290
 _BLOCK_ENTRIES = 1 << 16
 
 
@@ -169,6 +171,11 @@ def learn_normalization(
             level = share @ diagonal
             if level <= _CONSTANT * raw_level[k] or level == 0.0:
                 scale[k] = 0.0
+            elif level < _LEAST_LEVEL:
+                raise ValueError(
+                    f"The kernel {bound[k].name!r} is too small on this data to be scaled: its mean diagonal is "
+                    f"{level:.3g}; scale the features, e.g. by StandardScaler."
+                )
             elif kind in ("mean_diag", "trace"):
                 # The mean is over the samples that have the view, so that it does not count more for being rare.
                 scale[k] = 1.0 / (level / present if kind == "mean_diag" else sample_weight @ diagonal)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from manykernels.core.results import OVERFLOWS
+
 
 def onto_lp_ball(values: np.ndarray, p: float) -> np.ndarray:
     """Return the nearest point with all entries >= 0 and sum_k x_k^p <= 1 (p = inf: all entries <= 1).
@@ -20,6 +22,8 @@ def onto_lp_ball(values: np.ndarray, p: float) -> np.ndarray:
     >>> onto_lp_ball(np.array([3.0, 4.0]), 2)
     array([0.6, 0.8])
     """
+    if not np.all(np.isfinite(values)):
+        raise ValueError(OVERFLOWS)
     x = np.maximum(values, 0.0)
     if np.isinf(p):
         return np.minimum(x, 1.0)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from manykernels.core.progress import emit, is_listened_to
-from manykernels.core.results import Certificate, Machine, Result, Step, joined
+from manykernels.core.results import OVERFLOWS, Certificate, Machine, Result, Step, joined
 from manykernels.norms import MixedNorm
 from manykernels.problem import Problem
 
@@ -27,10 +28,6 @@ _VERY_LONG = 500
 _INNER_SHARE = 0.2
 # Rounding of a quadratic form, beside the sum of the absolute values of its terms.
 _FORM_ROUNDING = 1e-15
-NOTHING_FINITE = (
-    "The objective overflows at every iterate: its terms cannot be represented; scale the targets, normalize the "
-    "kernels, or lower C and the sample weights."
-)
 
 
 class Recorder:
@@ -128,11 +125,11 @@ class Recorder:
         A run has converged when the gap is at most ``tol``; ``stationary`` counts where the problem has no gap.
         """
         if self.weights is None or self.machine is None or self.certificate is None:
-            raise ValueError(NOTHING_FINITE)
+            raise ValueError(OVERFLOWS)
         if isinstance(self.problem.norm, MixedNorm):
             self._drop_idle(K, self.weights, self.machine)
         rounding = self.problem.rounding(K, self.machine) / max(abs(self.certificate.primal), 1e-300)
-        certificate = self.certificate.less_rounding(rounding, self.tol)
+        certificate = replace(self.certificate, rounding=rounding if rounding > self.tol else 0.0)
         return Result(
             weights=self.weights,
             machine=self.machine,
