@@ -128,3 +128,12 @@ def test_frequencies_of_any_scale():
     X = np.random.default_rng(6).normal(size=(10, 1))
     expected = Dirichlet(2.0).compute(X, X)
     np.testing.assert_allclose(Dirichlet(2e-200).compute(X * 1e200, X * 1e200), expected, atol=1e-12)
+
+
+def test_waves_far_from_the_origin():
+    near = np.random.default_rng(7).normal(size=(30, 1))
+    far = near + 2.0**40
+    near = far - 2.0**40
+    kernel = Dirichlet(3.0)
+    factor = kernel.factor(far)
+    np.testing.assert_allclose(factor @ factor.T, kernel.compute(near, near), atol=1e-12)

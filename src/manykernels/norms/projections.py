@@ -38,7 +38,8 @@ def onto_lp_ball(values: np.ndarray, p: float) -> np.ndarray:
 
 
 def _onto_simplex(x: np.ndarray) -> np.ndarray:
-    """Subtract the number that leaves a sum of 1 of what stays positive."""
+    """Subtract the number that leaves a sum of 1 of what stays positive; the largest first, which costs no digits."""
+    x = x - x.max()
     falling = np.sort(x)[::-1]
     excess = (np.cumsum(falling) - 1.0) / np.arange(1, x.size + 1)
     return np.maximum(x - excess[np.flatnonzero(falling > excess)[-1]], 0.0)
