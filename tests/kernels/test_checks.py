@@ -88,8 +88,6 @@ DEFINITE = {
 def bind(K, check, **options):
     bank = KernelBank.from_arrays([gaussian(5.0), K], names=["good", "bad"])
     return bank.bind(NUMBERS, check_kernels=check, **options)
-        NUMBERS, check_kernels=check, **options
-    )
 
 
 @pytest.mark.parametrize("check", ["quick", "full"])
