@@ -19,12 +19,11 @@ import numpy as np
 from numba import njit
 from scipy.linalg.lapack import dpotrf
 
-from manykernels.compute.linalg import copy_block
 from manykernels.compute.threads import one_blas_thread
 
 _STEPS = 4  # of Lanczos' method: each reads the matrix once more, small ones from the cache
 _BLOCK = 100  # rows of the principal block: to factor it takes no longer than to read a few hundred rows
-_SPANNED = 1e-12  # beside the diagonal: what is shorter is rounding
+_SPANNED = 1e-14  # beside the trace: what is shorter is rounding
 _SINGLE = 1e-6  # float32 rounds by a tenth of this
 _COLUMNS = 1024  # read at a time: the vectors beside them stay in the cache
 _SUMS = {"reassoc", "contract", "nsz", "arcp"}
@@ -44,12 +43,14 @@ class Look(NamedTuple):
         allows.
     mark : int
         Two matrices that are the same have the same mark, others hardly ever.
+    diagonal : ndarray of shape (n,)
     """
 
     finite: bool
     skew: float
     suspect: bool
     mark: int
+    diagonal: np.ndarray
 
 
 @one_blas_thread()
@@ -72,38 +73,14 @@ def look_at(K: np.ndarray, rounding: float) -> Look:
     False
     """
     K = _readable(K)
-    n, signs = len(K), _signs(len(K))
-    forward, backward = np.zeros(n), np.zeros(n)
-    with np.errstate(over="ignore", invalid="ignore"):
-        diagonal = K.diagonal().astype(np.float64)
-        roots = np.sqrt(np.maximum(diagonal, 0.0) * (1.0 + _SINGLE))
-        poison, excess = _read(K, signs, roots, forward, backward)
-        if poison != 0.0 or not np.isfinite(forward).all():  # numbers may be too large to be summed
-            return Look(bool(np.isfinite(K).all()), np.inf, True, 0)
-    slack = rounding * float(np.abs(diagonal).mean()) * n
-    suspect = (
-        diagonal.min() < -slack
-        or excess > slack
-        or not _block_is_definite(K, slack)
-        or (n > _BLOCK and _lanczos(K, signs, forward, float(diagonal.max())) < -slack)
-    )
-    skew = float(np.abs(forward - backward).max())
-    return Look(True, skew, bool(suspect), zlib.crc32(forward, zlib.crc32(diagonal)))
-
-
-def _lanczos(K: np.ndarray, start: np.ndarray, product: np.ndarray, unit: float) -> float:
-    """Return the smallest eigenvalue of K on the space of start, K start, ...; ``product`` is K start."""
-    unit = unit if unit > 0.0 else 1.0
-    return unit * float(np.linalg.eigvalsh(_tridiagonal(K, start, product, unit))[0])
-
-
-def _block_is_definite(K: np.ndarray, slack: float) -> bool:
-    """Return whether a principal block of K has a Cholesky factor, but for rounding."""
-    rows = _rows(len(K))
-    block = np.empty((rows.size, rows.size))
-    copy_block(K, rows, block)
-    block[np.diag_indices_from(block)] += max(slack, 1e-300)
-    return dpotrf(block.T, overwrite_a=True, clean=False)[1] == 0
+    n, rows = len(K), _rows(len(K))
+    block, diagonal, forward = np.empty((rows.size, rows.size)), np.empty(n), np.zeros(n)
+    summed, skew, suspect = _survey(K, _signs(n), rows, rounding, diagonal, forward, block)
+    if not summed:  # some numbers are none, or too large to be summed
+        return Look(bool(np.isfinite(K).all()), np.inf, True, 0, diagonal)
+    # Seen as columns, as LAPACK does, the lower triangle is the upper one: no copy is made.
+    suspect = suspect or dpotrf(block.T, overwrite_a=True, clean=False)[1] != 0
+    return Look(True, skew, suspect, zlib.crc32(forward, zlib.crc32(diagonal)), diagonal)
 
 
 def _readable(K: np.ndarray) -> np.ndarray:
@@ -160,28 +137,59 @@ def _multiply(K, v, out):
         out[i] = total
 
 
+@njit(cache=True, nogil=True)
+def _survey(K, signs, rows, rounding, diagonal, forward, block):
+    """Do all that is cheap in one go, and write the diagonal, K s, and the principal block plus what is forgiven.
+
+    Returns whether all sums are finite, the largest difference of K s and K's, and whether K is suspicious.
+    """
+    n, level = K.shape[0], 0.0
+    roots, backward = np.empty(n), np.zeros(n)
+    for i in range(n):
+        diagonal[i] = K[i, i]
+        roots[i] = np.sqrt(max(diagonal[i], 0.0) * (1.0 + _SINGLE))
+        level += abs(diagonal[i]) / n
+    poison, excess = _read(K, signs, roots, forward, backward)
+    if not (poison == 0.0 and np.isfinite(forward).all() and np.isfinite(backward).all() and np.isfinite(level)):
+        return False, np.inf, True
+    slack = rounding * level * n
+    for a in range(rows.size):
+        for b in range(rows.size):
+            block[a, b] = K[rows[a], rows[b]]
+        block[a, a] += max(slack, 1e-300)
+    suspect = diagonal.min() < -slack or excess > slack
+    if rows.size < n and not suspect:
+        suspect = _has_negative_direction(K, signs, forward, level, slack)
+    return True, np.abs(forward - backward).max(), suspect
+
+
 @njit(cache=True, nogil=True, fastmath=_SUMS)
-def _tridiagonal(K, start, product, unit):
-    """Return the matrix of K / unit in the orthogonal basis that Lanczos' method makes from ``start``."""
-    n = start.size
-    basis, T = np.zeros((_STEPS, n)), np.zeros((_STEPS, _STEPS))
+def _has_negative_direction(K, start, product, level, slack):
+    """Return whether K has an eigenvalue below -slack on the space of start, K start, K K start, ...
+
+    ``product`` is K start. Lanczos' method makes an orthogonal basis in which K is a tridiagonal matrix; that plus
+    slack is positive definite exactly if all pivots of its elimination are positive.
+    """
+    n, unit = start.size, level if level > 0.0 else 1.0
+    basis = np.zeros((_STEPS, n))
     basis[0] = start / np.sqrt(n)
-    image = product / (np.sqrt(n) * unit)
+    image, length, pivot = product / (np.sqrt(n) * unit), 0.0, 1.0
     for step in range(_STEPS):
         if step > 0:
+            basis[step] = image / length
             _multiply(K, basis[step], image)
             image /= unit
+        along = 0.0
         for k in range(step + 1):  # against all before, since rounding brings them back
             along = 0.0
             for j in range(n):
                 along += basis[k, j] * image[j]
             for j in range(n):
                 image[j] -= along * basis[k, j]
-            if k == step:
-                T[step, step] = along
+        pivot = along + slack / unit - length * length / pivot
+        if pivot <= 0.0:
+            return slack > 0.0 or pivot < 0.0
         length = np.sqrt(np.sum(image * image))
-        if step + 1 == _STEPS or length < _SPANNED:
-            return T[: step + 1, : step + 1]
-        T[step, step + 1] = T[step + 1, step] = length
-        basis[step + 1] = image / length
-    return T
+        if length < _SPANNED * n:
+            break
+    return False

@@ -179,7 +179,8 @@ class AlignedEstimator(KernelEstimator):
 
     def _set_kernel(self, found: Aligned, samples: Samples) -> None:
         bank, weights = found.bank, found.weights
-        check_combination(bank, weights)
+        if not found.interrupted:
+            check_combination(bank, weights)
         n = bank.n_samples
         self._predictors = [
             Predictor(

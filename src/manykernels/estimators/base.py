@@ -268,12 +268,13 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
             workbench.banks.clear()  # the memory budget holds one of them
             del bank, results
             bank, results = learn("double")
-        for result in results:
+        interrupted = any(result.interrupted for result in results)
+        for result in results if not interrupted else ():  # after Ctrl-C nothing more is computed
             check_combination(bank, result.weights)
         workbench.weights = [result.weights for result in results]
         self._set_attributes(bank, results, samples, offset)
         self._warn_if_not_converged()
-        return any(result.interrupted for result in results)
+        return interrupted
 
     def _fit_family(
         self, family: Family, table: Any, X: Any, samples: Samples, y: np.ndarray, C: np.ndarray, offset: float
@@ -299,7 +300,8 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
             found = self._solve_family(problem, precision)
             if precision == "single" and self._want_digits([found.result]):
                 found = self._solve_family(problem, "double")
-        check_combination(found.bank, found.result.weights)
+        if not found.result.interrupted:
+            check_combination(found.bank, found.result.weights)
         self._set_attributes(found.bank, [found.result], samples, offset)
         self._warn_if_not_converged()
         return found.result.interrupted

@@ -126,7 +126,8 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         self._stream = self._following(bench.bank, theta, result)
         self.n_iter_, self.trace_, self.n_seen_ = len(result.trace), result.trace, samples.owner.size
         weights = theta.norm.weights(result.norms) if self.average else result.coef
-        check_combination(bench.bank, weights)
+        if not result.interrupted:
+            check_combination(bench.bank, weights)
         total = self._set_kernels(bench.bank, weights, result.norms, result.certificate)
         self._predictors = [self._predictor(bench.bank, theta, result, samples, total)]
         self.intercept_ = self._predictors[0].intercept

@@ -72,6 +72,7 @@ class KernelBank:
         self.kernels: list[Kernel | GaussianLadder] = flat
 
     @classmethod
+    @one_blas_thread()
     def from_arrays(
         cls, stack: Any, names: Sequence[str] | None = None, groups: Sequence[str] | None = None
     ) -> KernelBank:

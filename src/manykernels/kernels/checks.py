@@ -113,7 +113,7 @@ def _values(entry: BoundKernel, X: Any, rows: np.ndarray) -> np.ndarray:
 def _check_function(entry: BoundKernel, X: Any) -> None:
     K = _values(entry, X, _some(X.shape[0], _SAMPLES))
     look = look_at(K, ROUNDING) if K.size else None
-    if look is not None and (look.suspect or look.skew > ROUNDING * float(np.abs(K.diagonal()).max())):
+    if look is not None and (look.suspect or look.skew > ROUNDING * np.abs(look.diagonal).max()):
         _check_matrix(K, entry.name)
 
 

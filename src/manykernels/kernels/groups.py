@@ -11,6 +11,7 @@ import numpy as np
 from manykernels.compute.packed import pack_rows, row_offset
 from manykernels.kernels.base import ElementwiseKernel, Kernel, base_matrix
 from manykernels.kernels.missing import observed, spread, there
+from manykernels.kernels.precomputed import Precomputed
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,19 @@ class KernelGroup:
         """Return the diagonal of the kernel at place ``g``, 0 for rows that lack the view."""
         mask = observed(V)
         return spread(self.kernels[g].diagonal(there(V, mask)), mask)
+
+    def diagonals(self, V: Any) -> Iterator[np.ndarray]:
+        """Yield the diagonals of all kernels of the group."""
+        mask, numbers = observed(V), {}
+        V = there(V, mask)
+        for kernel in self.kernels:
+            if isinstance(kernel, Precomputed):  # sample numbers are checked once for all matrices of an order
+                order = kernel.K.shape[0]
+                if order not in numbers:
+                    numbers[order] = kernel.numbers_in(V)
+                yield spread(kernel.whole_diagonal()[numbers[order]], mask)
+            else:
+                yield spread(kernel.diagonal(V), mask)
 
     def factor(self, g: int, V: Any, error: float | None, max_rank: int) -> np.ndarray | None:
         """Return a factor of the kernel at place ``g``: an exact one, or one with an error of at most ``error``."""

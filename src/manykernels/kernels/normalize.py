@@ -157,9 +157,10 @@ def learn_normalization(
         if mask is not None and center:
             raise ValueError(CENTER_NEEDS_ALL)
         present = 1.0 if mask is None else max(float(share @ mask), 1e-300)
+        diagonals = group.diagonals(view)
         for g, k in enumerate(group.indices):
             with np.errstate(over="ignore", invalid="ignore"):
-                diagonal = _checked_diagonal(group.diagonal(g, view), bound[k].name)
+                diagonal = _checked_diagonal(next(diagonals), bound[k].name)
             if inverse_norms is not None:
                 inverse_norms[k] = _inverse_root(diagonal)
                 diagonal = diagonal * inverse_norms[k] ** 2

@@ -11,6 +11,7 @@ from manykernels.compute.memory import human_bytes
 from manykernels.compute.packed import triangle_size
 from manykernels.kernels.groups import BoundKernel, make_groups
 from manykernels.kernels.normalize import Normalization
+from manykernels.kernels.precomputed import Precomputed
 from manykernels.kernels.storage import FactorStorage, PackedStorage, RecomputedStorage, Storage
 
 STORAGES = ("auto", "packed", "factors", "recomputed", "rows")
@@ -92,6 +93,8 @@ class _Plan:
             view = group.view(self.X)
             # A factor has at least as many columns as the kernel sees: do not even ask for a large one.
             for g, k in enumerate(group.indices if view.shape[1] <= max_rank else ()):
+                if isinstance(group.kernels[g], Precomputed):
+                    continue
                 factor = group.factor(g, view, None if exact else _ROUNDING, max_rank)
                 if factor is not None and factor.shape[1] <= max_rank and factor.nbytes <= self.budget:
                     found[int(k)] = self.normalization.apply_factor(k, factor, self.sample_weight)

@@ -55,7 +55,7 @@ class Precomputed(Kernel):
 
     def _take(self, K: np.ndarray, label: str | None) -> None:
         self.K, self.look = _check_precomputed(K, label)
-        self._diagonal = self.K.diagonal().astype(np.float64)
+        self._diagonal = self.look.diagonal
 
     def compute(self, X: Any, Z: Any) -> np.ndarray:
         return self.K[np.ix_(self.numbers_in(X), self.numbers_in(Z))]
@@ -153,12 +153,12 @@ def _check_precomputed(K: np.ndarray, label: str | None) -> tuple[np.ndarray, Lo
     which = f"K of {label!r}" if label else "K"
     if K.ndim != 2 or K.shape[0] != K.shape[1] or K.shape[0] == 0:
         raise ValueError(f"{which} must be a square matrix, got shape {K.shape}.")
-    K = K.astype(np.float64 if K.dtype != np.float32 else np.float32, copy=False).view(np.ndarray)
+    K = (K if K.dtype in (np.float32, np.float64) else K.astype(np.float64)).view(np.ndarray)
     K.flags.writeable = False
     look = look_at(K, ROUNDING)
     if not look.finite:
         raise ValueError(f"{which} contains NaN or infinity.")
-    if look.skew > ROUNDING * float(np.abs(K.diagonal()).max()):  # many small differences, or a large one
+    if look.skew > ROUNDING * np.abs(look.diagonal).max():  # many small differences, or a large one
         scale, skew = float(np.abs(K).max()), float(np.abs(K - K.T).max())
         if skew > ROUNDING * max(scale, 1e-300):
             raise ValueError(f"{which} must be symmetric, but K[i, j] and K[j, i] differ by up to {skew:.3g}.")

@@ -125,14 +125,18 @@ class PackedStorage:
         copies = source.matrices()
         everyone[[local for local, *_ in copies]] = False
 
+        def fill_triangles(first: int) -> None:
+            for local, kernel, numbers, scale in copies[first :: n_threads()]:
+                kernel.pack_numbers(numbers, 0, n, scale, stack[local])
+
         def fill_rows(block: tuple[int, int]) -> None:
             first, last = row_offset(block[0], n), row_offset(block[1], n)
-            for local, kernel, numbers, scale in copies:
-                kernel.pack_numbers(numbers, *block, scale, stack[local, first:last])
             for local, segment in source.segments(*block, everyone):
                 stack[local, first:last] = segment
 
-        parallel(fill_rows, balanced_blocks(n, BLOCK_ENTRIES))
+        parallel(fill_triangles, range(n_threads()))
+        if everyone.any():
+            parallel(fill_rows, balanced_blocks(n, BLOCK_ENTRIES))
         return cls(source.indices, stack, n)
 
     def describe(self) -> str:
