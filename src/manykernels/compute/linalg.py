@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from scipy.linalg import LinAlgError, cho_factor
+
+from manykernels.compute.compiled import njit
 
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
 # Parts of the mean diagonal that are added, one after the other, until a matrix can be factored.

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
+
+from manykernels.compute.compiled import njit
 
 
 def dense(A: Any) -> np.ndarray:

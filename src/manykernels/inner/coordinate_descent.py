@@ -21,7 +21,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numba import njit
+
+from manykernels.compute.compiled import njit
 
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
 MOST_ROUNDS = 2000

@@ -13,8 +13,8 @@ from __future__ import annotations
 import time
 
 import numpy as np
-from numba import njit
 
+from manykernels.compute.compiled import njit
 from manykernels.core.results import Certificate, Step
 from manykernels.kernels.pairs import PairValues
 from manykernels.losses import JointLoss
