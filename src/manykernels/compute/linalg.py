@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from scipy.linalg import LinAlgError, cho_factor, eigh, get_blas_funcs, qr
 
+from manykernels.compute.compiled import njit
 from manykernels.compute.threads import one_blas_thread, parallel
 from manykernels.core.results import OVERFLOWS
 

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
-from numba import njit
 
+from manykernels.compute.compiled import njit
 from manykernels.compute.threads import n_threads, parallel
 
 # Reassociation lets the compiler use vector registers for sums; NaN and infinity keep their meaning.

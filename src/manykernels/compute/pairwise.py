@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
+
+from manykernels.compute.compiled import njit
 
 # Up to this number of columns, differences cost no more than a product of matrices.
 _FEW_COLUMNS = 8

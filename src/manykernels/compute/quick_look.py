@@ -16,9 +16,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from scipy.linalg.lapack import dpotrf
 
+from manykernels.compute.compiled import njit
 from manykernels.compute.threads import one_blas_thread
 
 _STEPS = 4  # of Lanczos' method: each reads the matrix once more, small ones from the cache

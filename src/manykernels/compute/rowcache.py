@@ -6,7 +6,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 import numpy as np
-from numba import njit
+
+from manykernels.compute.compiled import njit
 
 _AT_A_TIME = 512  # rows: many enough for matrix products, few enough to need little memory beside the cache
 Compute = Callable[[np.ndarray, np.ndarray, np.ndarray], None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import warnings
 from pathlib import Path
@@ -13,11 +14,21 @@ _PACKAGE = str(Path(__file__).parents[1])
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the first line outside this package that led here."""
+    """Warn at the first line outside this package that led here, be it one that imports a part of it."""
     frame, level = inspect.currentframe(), 1
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame, level = frame.f_back, level + 1
+    while frame is not None and _leads_here(frame.f_code.co_filename):
+        level += not _is_uncounted(frame.f_code.co_filename)
+        frame = frame.f_back
     warnings.warn(message, category, stacklevel=level)
+
+
+def _leads_here(filename: str) -> bool:
+    return filename.startswith(_PACKAGE) or filename == importlib.__file__ or _is_uncounted(filename)
+
+
+def _is_uncounted(filename: str) -> bool:
+    """Return whether it is the file of Python's own import system, which stack levels of warnings leave out."""
+    return "importlib" in filename and "_bootstrap" in filename
 
 
 def shown(value: Any) -> str:

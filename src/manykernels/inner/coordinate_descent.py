@@ -21,8 +21,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numba import njit
 
+from manykernels.compute.compiled import njit
 from manykernels.compute.threads import one_blas_thread
 
 _FAST = {"reassoc", "contract", "nsz", "arcp"}

@@ -19,8 +19,8 @@ from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
-from numba import njit
 
+from manykernels.compute.compiled import njit
 from manykernels.compute.threads import n_threads, one_blas_thread, parallel
 from manykernels.inner import smo
 from manykernels.inner.smo import BoxSolution

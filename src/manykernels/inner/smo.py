@@ -27,8 +27,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numba import njit
 
+from manykernels.compute.compiled import njit
 from manykernels.compute.linalg import copy_block
 from manykernels.compute.threads import parallel
 

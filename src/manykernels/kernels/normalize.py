@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from manykernels.compute.compiled import njit
 from manykernels.compute.packed import row_blocks, segment_matvec
 from manykernels.compute.threads import parallel
 from manykernels.kernels.groups import BoundKernel, KernelGroup

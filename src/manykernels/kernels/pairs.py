@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from manykernels.compute.compiled import njit
 from manykernels.compute.memory import human_bytes
 from manykernels.compute.packed import row_offset, triangle_size
 from manykernels.compute.threads import parallel

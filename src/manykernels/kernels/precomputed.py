@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from manykernels.compute.compiled import njit
 from manykernels.compute.pairwise import dense
 from manykernels.compute.quick_look import Look, look_at
 from manykernels.kernels.base import Kernel

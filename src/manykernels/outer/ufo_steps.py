@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from manykernels.compute.compiled import njit
 
 # Losses that the compiled loop knows.
 CUSTOM, HINGE, LOGISTIC, SQUARED, EPSILON_INSENSITIVE, MULTICLASS_HINGE = range(6)

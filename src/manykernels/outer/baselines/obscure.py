@@ -13,8 +13,8 @@ from __future__ import annotations
 import time
 
 import numpy as np
-from numba import njit
 
+from manykernels.compute.compiled import njit
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import UNKNOWN, Certificate, Step
 from manykernels.kernels.pairs import PairValues

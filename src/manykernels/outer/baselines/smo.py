@@ -17,8 +17,8 @@ all kernels are fetched together. (The paper has the squared norm in the dual, s
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from manykernels.compute.compiled import njit
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import Machine, Result
 from manykernels.inner.smo import offsets, violation

@@ -1,0 +1,94 @@
+"""Compiled functions, kept on disk between processes where that can be done.
+
+Numba keeps them beside the source or in the user's cache folder, and raises where it can write to neither: an
+installation of another user's, a container without a home. Then they are kept in a temporary folder of this user's own,
+or not at all, which costs the compilation (seconds to a minute in all) in every process.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numba
+
+from manykernels.core.notices import warn
+
+
+def njit(cache: bool = False, **options: Any) -> Callable[[Callable], Any]:
+    """Return the decorator that compiles a function with these options of ``numba.njit``; it never lacks a folder.
+
+    Every compiled function of this package is made by it.
+
+    Parameters
+    ----------
+    cache : bool
+        Whether what was compiled is kept for other processes, where that can be done.
+    **options
+        Of ``numba.njit``.
+
+    Examples
+    --------
+    >>> from manykernels.compute.compiled import njit
+    >>> @njit(nogil=True)
+    ... def twice(number):
+    ...     return 2 * number
+    >>> twice(4)
+    8
+    """
+
+    def compiled(function: Callable) -> Any:
+        try:
+            return numba.njit(cache=cache, **options)(function)
+        except RuntimeError:  # there is no folder to write to
+            return _kept_elsewhere(function, options)
+
+    return compiled
+
+
+def _kept_elsewhere(function: Callable, options: dict[str, Any]) -> Any:
+    folder = _own_folder()
+    if folder is None:
+        return numba.njit(**options)(function)
+    # Where a function is kept is settled here, once and for all: other packages keep theirs where they did.
+    config: Any = numba.config
+    before, config.CACHE_DIR = config.CACHE_DIR, folder
+    try:
+        return numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # it is full, or has been taken away
+        return numba.njit(**options)(function)
+    finally:
+        config.CACHE_DIR = before
+
+
+@lru_cache(maxsize=1)
+def _own_folder() -> str | None:
+    """Return a temporary folder of this user's own, None where there is none; and say which it is."""
+    folder = _temporary_folder()
+    where = "is compiled anew in every process" if folder is None else f"is kept in {folder}"
+    warn(
+        f"The compiled code of manykernels {where}, since neither its own folder nor the user's cache folder can be "
+        "written to; set the environment variable NUMBA_CACHE_DIR to a folder that can."
+    )
+    return folder
+
+
+def _temporary_folder() -> str | None:
+    """Return the folder if nobody else can write to it: what is kept there is run."""
+    user = os.getuid() if hasattr(os, "getuid") else None  # Windows has a temporary folder for each user
+    try:
+        folder = Path(tempfile.gettempdir()) / ("manykernels" if user is None else f"manykernels-{user}")
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+    except OSError:
+        return None
+    if not stat.S_ISDIR(found.st_mode):
+        return None
+    if user is not None and (found.st_uid != user or stat.S_IMODE(found.st_mode) & 0o077):
+        return None
+    return str(folder)
