@@ -112,6 +112,8 @@ class Problem:
     C : ndarray of shape (n_tasks, n_samples)
         Weight of the loss of each sample.
     fit_intercept : bool
+    memory : int, optional
+        Bytes that a solver may take beside the bank: ``solver="auto"`` leaves out methods that need more.
 
     Examples
     --------
@@ -137,6 +139,7 @@ class Problem:
     y: np.ndarray
     C: np.ndarray
     fit_intercept: bool = True
+    memory: int | None = None
 
     def require(self, needs: frozenset[str], solver: str) -> None:
         """Raise before any work if the kernels cannot do what a solver needs, naming what is missing."""

@@ -1,10 +1,16 @@
-"""Factorizations: by blocks as in one piece, on any number of threads, and those that must fail."""
+"""Factorizations: by blocks as in one piece, on any number of threads, in the memory that is given to them."""
+
+import tracemalloc
 
 import numpy as np
 import pytest
 from scipy.linalg import LinAlgError, cho_solve
 
 from manykernels.compute import linalg, threads
+from manykernels.compute.linalg import cholesky_factor
+from manykernels.inner import newton, ridge
+from manykernels.losses import Logistic
+from manykernels.outer.screening import _inverse
 
 
 def definite(n, seed=0, dtype=np.float64):
@@ -74,3 +80,72 @@ def test_blocks_forgive_rounding():
     factor, lower = linalg.cholesky_factor(np.ones((20, 20)))
     assert not lower
     np.testing.assert_allclose(np.triu(factor).T @ np.triu(factor), np.ones((20, 20)), atol=1e-3)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_what_fails_in_blocks_is_put_back(dtype):
+    A = spd(40, 10, dtype) - dtype(1e-5) * np.eye(40, dtype=dtype)
+    factor, _ = cholesky_factor(A.copy(), overwrite=True)
+    np.testing.assert_array_equal(factor, cholesky_factor(A)[0])
+
+
+def spd(n, rank, dtype=np.float64):
+    F = np.random.default_rng(0).normal(size=(n, rank))
+    return (F @ F.T / rank).astype(dtype)
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("rank", [20, 80], ids=["singular", "regular"])
+def test_factor_of_a_matrix_that_may_be_indefinite(overwrite, dtype, rank):
+    """A singular matrix is raised a little; a failed attempt leaves nothing behind."""
+    A = spd(60, rank, dtype) - dtype(1e-7) * np.eye(60, dtype=dtype) * (rank < 60)
+    before = A.copy()
+    factor, lower = cholesky_factor(A, overwrite=overwrite)
+    U = np.triu(factor) if not lower else np.tril(factor).T
+    level = 1e-4 if dtype == np.float32 else 1e-5 if rank < 60 else 1e-12  # what is raised is at the rounding
+    np.testing.assert_allclose(U.T @ U, before, atol=level)
+    assert overwrite or np.array_equal(A, before)
+    assert np.shares_memory(factor, A) == (overwrite and rank == 80)
+
+
+def test_inverse_on_the_free_samples():
+    K, free = spd(40, 60), np.array([0, 3, 4, 20, 39])
+    expected = np.zeros((40, 40))
+    expected[np.ix_(free, free)] = np.linalg.inv(K[np.ix_(free, free)] + 0.1 * np.eye(5))
+    np.testing.assert_allclose(_inverse(K.copy(), free, np.full(40, 0.1)), expected, rtol=1e-9, atol=1e-12)
+    whole = np.linalg.inv(K + 0.1 * np.eye(40))
+    np.testing.assert_allclose(_inverse(K.copy(), np.arange(40), np.full(40, 0.1)), whole, rtol=1e-9, atol=1e-12)
+    assert not _inverse(K.copy(), free[:0], np.full(40, 0.1)).any()
+
+
+@pytest.mark.parametrize("part", [1.0, 0.9], ids=["all samples", "some of weight 0"])
+@pytest.mark.parametrize("solver", ["ridge", "newton"])
+def test_inner_solvers_make_one_matrix_beside_the_kernel(solver, part):
+    n = 400
+    K, y = spd(n, 500), np.sign(np.random.default_rng(1).normal(size=n))
+    C = (np.arange(n) < part * n).astype(float)
+
+    def solve():
+        if solver == "ridge":
+            return ridge.solve(K, y[None], C)
+        return newton.solve(K, y, C, Logistic())
+
+    solve()  # compiles
+    tracemalloc.start()
+    solve()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.2 * K.nbytes
+
+
+def test_ridge_solves_its_equations():
+    K, Y, C = spd(30, 40), np.random.default_rng(1).normal(size=(2, 30)), np.linspace(0.0, 3.0, 30)
+    beta, b = ridge.solve(K, Y, C)
+    used = C > 0
+    left = beta @ K + b[:, None]
+    np.testing.assert_allclose((left + beta / np.where(used, C, 1.0))[:, used], Y[:, used], atol=1e-9)
+    np.testing.assert_allclose(beta.sum(axis=1), 0.0, atol=1e-9)
+    assert not beta[:, ~used].any()
+    assert np.allclose(cho_solve(cholesky_factor(K + np.eye(30)), Y.T), np.linalg.solve(K + np.eye(30), Y.T))

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, eigh, get_blas_funcs, qr
 
 from manykernels.compute.compiled import njit
+from manykernels.compute.packed import mirror_rows
 from manykernels.compute.threads import one_blas_thread, parallel
 from manykernels.core.results import OVERFLOWS
 
@@ -15,7 +16,7 @@ LARGE_ORDER = 3000
 _COLUMNS, _ROWS = 192, 256
 
 
-def cholesky_factor(A: np.ndarray, least: float = 0.0) -> tuple[np.ndarray, bool]:
+def cholesky_factor(A: np.ndarray, least: float = 0.0, *, overwrite: bool = False) -> tuple[np.ndarray, bool]:
     """Return scipy's Cholesky factor of a symmetric matrix that is positive definite up to rounding.
 
     Where rounding has made the matrix indefinite, the factor is that of the nearest one whose eigenvalues are at least
@@ -25,8 +26,11 @@ def cholesky_factor(A: np.ndarray, least: float = 0.0) -> tuple[np.ndarray, bool
     Parameters
     ----------
     A : ndarray of shape (n, n)
+        Symmetric, in float32 or float64.
     least : float
         What the smallest eigenvalue is at least, as the caller knows; 0 where that is not known.
+    overwrite : bool
+        Whether the factor may take the memory of A: else there is a second matrix.
 
     Examples
     --------
@@ -39,12 +43,19 @@ def cholesky_factor(A: np.ndarray, least: float = 0.0) -> tuple[np.ndarray, bool
     """
     if not np.all(np.isfinite(A.diagonal())):
         raise ValueError(OVERFLOWS)
+    in_place = overwrite and A.flags.c_contiguous
+    diagonal = A.diagonal().copy()
     try:
-        factor = lower_cholesky(np.array(A, order="C")).T  # in the order that LAPACK wants, so that it takes no copy
+        # In the order that LAPACK wants, so that it takes no copy of its own.
+        factor = lower_cholesky(A if in_place else np.array(A, order="C")).T
         if np.all(np.isfinite(factor.diagonal())):
             return factor, False
     except LinAlgError:
         pass
+    if in_place:
+        # What failed has written to the lower triangle and the diagonal alone.
+        mirror_rows(A, 0, A.shape[0])
+        A[np.diag_indices_from(A)] = diagonal
     return _factor_of_nearest(A, least), False
 
 
@@ -59,7 +70,7 @@ def _factor_of_nearest(A: np.ndarray, least: float) -> np.ndarray:
 
 
 def lower_cholesky(A: np.ndarray) -> np.ndarray:
-    """Return L with L L' = A below its diagonal and anything above; A, a C-ordered array, is overwritten.
+    """Return L with L L' = A on and below its diagonal, in place of what A, a C-ordered array, has there.
 
     A matrix that is large enough to pay for several cores is cut into blocks of columns: those before are subtracted
     from one by all threads, then it is factored. The blocks do not depend on the number of threads, so that the result
@@ -94,15 +105,17 @@ def lower_cholesky(A: np.ndarray) -> np.ndarray:
 
 def _factor_columns(A: np.ndarray, start: int, stop: int) -> None:
     """Turn the columns start:stop of A into those of its factor; the ones before are already."""
+    inside = np.tri(stop - start, dtype=bool)
 
     def subtract(low: int) -> None:
-        rows = slice(low, low + _ROWS)
-        A[rows, start:stop] -= A[rows, :start] @ A[start:stop, :start].T
+        rows = slice(low, min(low + _ROWS, A.shape[0]) if low > start else stop)
+        change = A[rows, :start] @ A[start:stop, :start].T
+        np.subtract(A[rows, start:stop], change, out=A[rows, start:stop], where=inside if low == start else True)
 
     if start > 0:
-        parallel(subtract, range(start, A.shape[0], _ROWS))
+        parallel(subtract, [start, *range(stop, A.shape[0], _ROWS)])
     corner = cho_factor(A[start:stop, start:stop], lower=True, check_finite=False)[0]
-    A[start:stop, start:stop] = corner
+    np.copyto(A[start:stop, start:stop], corner, where=inside)
     if stop < A.shape[0]:
         below = np.ascontiguousarray(A[stop:, start:stop])
         solve = get_blas_funcs("trsm", (A,))

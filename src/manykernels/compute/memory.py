@@ -46,6 +46,18 @@ def budget_bytes(memory_budget: object) -> int:
     return int(count)
 
 
+def shared_budget(memory_budget: object, n_jobs: int) -> int:
+    """Return the bytes for each of some fits that run at the same time within one budget.
+
+    Examples
+    --------
+    >>> from manykernels.compute.memory import shared_budget
+    >>> shared_budget("1GB", 4)
+    250000000
+    """
+    return max(1, budget_bytes(memory_budget) // max(1, n_jobs))
+
+
 def available_bytes() -> int:
     """Return the memory that a new process could use, as far as the system tells."""
     try:

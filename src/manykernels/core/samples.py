@@ -88,7 +88,9 @@ def distinct_samples(X: Any, y: np.ndarray, sample_weight: np.ndarray) -> Sample
 
 
 def _dense_keys(X: np.ndarray, y: np.ndarray, used: np.ndarray) -> np.ndarray:
-    table = np.ascontiguousarray(np.column_stack([X[used], y[used]]).astype(np.float64) + 0.0)  # -0.0 is 0.0
+    table = np.empty((used.size, X.shape[1] + 1))
+    table[:, :-1], table[:, -1] = X if used.size == X.shape[0] else X[used], y[used]
+    table += 0.0  # -0.0 is 0.0
     return table.view(np.dtype((np.void, table.shape[1] * table.itemsize))).ravel()
 
 

@@ -249,7 +249,9 @@ class DaskBank(BoundBank):
         if _SETS_AT_ONCE * need > self.driver_bytes or chosen.size == 0:
             return self._view(chosen)
         bound, norms = [self.bound[int(k)] for k in chosen], self._learned_of(chosen)
-        storages = plan_storages(bound, self.X, norms, self.sample_weight, budget=_ENOUGH, storage="auto", dtype=dtype)
+        storages, _ = plan_storages(
+            bound, self.X, norms, self.sample_weight, budget=_ENOUGH, storage="auto", dtype=dtype
+        )
         return BoundBank(bound, self.X, norms, self.sample_weight, storages, self.precision)
 
     def _view(self, chosen: np.ndarray) -> DaskBank:

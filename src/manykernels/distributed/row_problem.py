@@ -95,4 +95,4 @@ def row_problem(bank: RowBank, loss: Any, norm: Any, fit_intercept: bool, unit: 
     bundles = [Bundle(bank.blocks, t, loss, fit_intercept, n_columns, unit) for t in range(shape[0])]
     # It offers less than a finite bank; solvers ask for what they need.
     kernels: Any = bank
-    return RowProblem(kernels, loss, norm, targets, weights, fit_intercept, sample, bundles)
+    return RowProblem(kernels, loss, norm, targets, weights, fit_intercept, sample=sample, bundles=bundles)

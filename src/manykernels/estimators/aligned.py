@@ -34,6 +34,7 @@ from manykernels.kernels import GaussianFamily
 from manykernels.kernels.bound import learned_kernel
 from manykernels.kernels.checks import CHECKS, check_combination
 from manykernels.kernels.family import Family
+from manykernels.kernels.standard import tell_choice
 from manykernels.kernels.texts import sums_by_group
 
 ALIGNMENTS = ("greedy", "qp", "independent", "uniform", "stagewise", "frank_wolfe")
@@ -90,6 +91,7 @@ class AlignedEstimator(KernelEstimator):
 
         ``y`` holds the targets of the distinct samples; ``target_of`` makes a Target of some and their weights.
         """
+        tell_choice(self.kernels, table)
         if self.missing == "ignore":
             self._bank(table).check_views(X, table)
         self._memory_for_kernels(samples.rows.size)

@@ -30,7 +30,7 @@ from manykernels.estimators.kernel_estimator import (
     check_number,
     print_step,
 )
-from manykernels.estimators.memory_plan import DOUBLE_BELOW, HEADROOM, plan_memory, works_on_few
+from manykernels.estimators.memory_plan import DOUBLE_BELOW, HEADROOM, MemoryPlan, plan_memory
 from manykernels.estimators.predictor import Predictor
 from manykernels.kernels import Gaussian, KernelBank, ParametricKernel
 from manykernels.kernels.approximate import METHODS, check_rank
@@ -43,6 +43,7 @@ from manykernels.kernels.feature_bank import FeatureBank
 from manykernels.kernels.ladder import LadderBank
 from manykernels.kernels.on_demand import OnDemandBank
 from manykernels.kernels.parametric import ParametricBank
+from manykernels.kernels.standard import tell_choice
 from manykernels.kernels.texts import run_lengths, sums_by_group
 from manykernels.losses import Loss
 from manykernels.norms import LpNorm, MixedNorm
@@ -67,8 +68,6 @@ from manykernels.problem import Norm, Problem
 # Rounded kernel values may move the objective by this part of tol.
 _ROUNDING_SHARE = 0.1
 _NORM_PARTS = ("regularizer", "dual_regularizer", "initial_weights", "scaled")
-# Kernels that the second-order method holds beside a bank that does not fit.
-_WORKING_SET = 60
 Bank = BoundBank | LadderBank | CompositeBank | ParametricBank | FeatureBank
 SOLVERS: dict[str, Callable[..., Result]] = {
     "auto": automatic,
@@ -96,6 +95,8 @@ class Workbench:
 
     banks: dict[str, Bank] = field(default_factory=dict)
     weights: list[np.ndarray] | None = None
+    norms: tuple[Norm, ...] = ()  # all that will be learned with these kernels, where it is not one
+    solver_bytes: int | None = None
 
     def starts(self, problems: list[Problem]) -> list[np.ndarray | None]:
         """Return where each problem starts: at the last weights, if there are any."""
@@ -184,11 +185,7 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
         return without.__sklearn_clone__().set_params(n_jobs=self.n_jobs)
 
     def _norm(self) -> Norm:
-        if all(hasattr(self.norm, part) for part in _NORM_PARTS):
-            return self.norm
-        if isinstance(self.norm, (int, float, np.number)) and not isinstance(self.norm, bool) and self.norm >= 1:
-            return LpNorm(float(self.norm))
-        raise ValueError(f"norm must be a number p in [1, inf] or a norm such as LpNorm(2), got {self.norm!r}.")
+        return as_norm(self.norm)
 
     def _loss(self) -> Loss:
         raise NotImplementedError
@@ -237,6 +234,8 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
         if isinstance(self.kernels, Family):
             return self._fit_family(self.kernels, table, X, samples, y, C, offset)
         workbench = Workbench() if workbench is None else workbench
+        if not workbench.banks and self.combination == "sum":
+            tell_choice(self.kernels, table)
         if self.missing == "ignore" and isinstance(X, CheckedRows):
             X.check = lambda block: self._bank(table).check_views(block, table)
         elif self.missing == "ignore":
@@ -248,14 +247,14 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
         def learn(precision: str) -> tuple[Bank, list[Result]]:
             bank = workbench.banks.get(precision)
             if bank is None:
-                storage, budget = plan_memory(self, table, y.shape[0], y.shape[1], loss)
-                bank = workbench.banks[precision] = self._bind(
-                    table, samples.of(X), samples.weight, storage, budget, precision
-                )
+                plan = plan_memory(self, table, X, y.shape, loss, workbench.norms)
+                workbench.solver_bytes = plan.solver_bytes
+                bank = workbench.banks[precision] = self._bind(table, samples.of(X), samples.weight, plan, precision)
             # Mixed norms learn the groups of the kernels here.
             own = norm.bind(_every_group(bank.groups)) if isinstance(norm, MixedNorm) else norm
             # A parametric bank offers less than a finite one; solvers ask for what they need.
-            problems = [Problem(cast(Any, bank), loss, own, y[t], C[t], self.fit_intercept) for t in tasks]
+            rest = (self.fit_intercept, workbench.solver_bytes)
+            problems = [Problem(cast(Any, bank), loss, own, y[t], C[t], *rest) for t in tasks]
             try:
                 return bank, self._solve(problems, workbench.starts(problems))
             except np.linalg.LinAlgError:
@@ -316,7 +315,7 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
             return stochastic_mirror(problem, random_state=seed, **options)
         return greedy(problem, corrective=solver == "greedy", **options)
 
-    def _bind(self, table: Any, X: Any, weight: np.ndarray, storage: str, budget: int, precision: str) -> Bank:
+    def _bind(self, table: Any, X: Any, weight: np.ndarray, plan: MemoryPlan, precision: str) -> Bank:
         """Bind the kernels, combined as asked for, to the training data."""
         shared: dict[str, Any] = {
             "source": table,
@@ -330,7 +329,7 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
                 X,
                 approximation=self.approximation,
                 rank=self.rank,
-                memory_budget=budget,
+                memory_budget=plan.kernel_bytes,
                 precision=precision,
                 random_state=seed,
                 device=self.device,
@@ -345,9 +344,9 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
         if (client := self._client()) is not None:
             from manykernels.distributed import bind  # noqa: PLC0415 - it needs an optional dependency
 
-            return bind(self._bank(table), X, client, driver_bytes=budget, precision=precision, **shared)
-        reserve = _WORKING_SET if works_on_few(self) else 0
-        shared |= {"memory_budget": budget, "storage": storage, "precision": precision, "reserve": reserve}
+            return bind(self._bank(table), X, client, driver_bytes=plan.kernel_bytes, precision=precision, **shared)
+        shared |= {"memory_budget": plan.kernel_bytes, "storage": plan.storage}
+        shared |= {"precision": precision, "reserve": plan.reserve}
         return self._bank(table).bind(X, device=self.device, **shared)
 
     def _product_bank(self, table: Any) -> KernelBank:
@@ -449,6 +448,15 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
                 f"{reached}; {remedy}.",
                 ConvergenceWarning,
             )
+
+
+def as_norm(norm: Any) -> Norm:
+    """Return what an estimator's ``norm`` stands for: a norm, or a number p for LpNorm(p)."""
+    if all(hasattr(norm, part) for part in _NORM_PARTS):
+        return norm
+    if isinstance(norm, (int, float, np.number)) and not isinstance(norm, bool) and norm >= 1:
+        return LpNorm(float(norm))
+    raise ValueError(f"norm must be a number p in [1, inf] or a norm such as LpNorm(2), got {norm!r}.")
 
 
 def _every_group(groups: Sequence[str]) -> list[str]:

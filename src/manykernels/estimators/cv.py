@@ -14,6 +14,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from manykernels.compute.memory import shared_budget
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.progress import reached
 from manykernels.core.rows import refuse_row_source
@@ -86,12 +87,16 @@ class _Chooser(BaseMKL):
         parameters = single.get_params(deep=False)
         if self.scoring is None and isinstance(single, MKLClassifier):
             parameters["probability"] = False  # accuracy needs none
+        if isinstance(self.kernels, str) and self.combination == "sum":
+            parameters["kernels"] = self._bank(X)  # the same in all folds: which there are may depend on the samples
         splits = list(folds.split(X, y))
         points = len(self.norms) * len(self.Cs)
         n_jobs = 1
         if not self._is_distributed():  # else each fit has all workers
             n_jobs = effective_n_jobs(self.n_jobs)
             parameters["n_jobs"] = None
+        if n_jobs > 1:  # folds at the same time share the memory
+            parameters["memory_budget"] = shared_budget(self.memory_budget, min(n_jobs, len(splits) - 1))
         single = type(single)(**parameters)
 
         def run(fold: int, trail: dict) -> tuple[list[float], dict]:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
 
 from manykernels.compute.gpu import Device
 from manykernels.compute.memory import budget_bytes, human_bytes
+from manykernels.kernels.bank import KernelBank
 from manykernels.kernels.device.bank import LARGE
 from manykernels.kernels.ladder import GaussianLadder
 from manykernels.losses import Loss, SmoothLoss
-from manykernels.outer.automatic import may_take_newton, selects_few
-from manykernels.outer.baselines.smo import working_bytes
+from manykernels.outer.automatic import automatic_bytes, selects_few
+from manykernels.outer.memory import solver_bytes
+from manykernels.problem import Norm
 
 # A tighter tol than this starts in double precision.
 DOUBLE_BELOW = 1e-5
@@ -23,53 +30,131 @@ _FEW_SMOOTH, _FEW_KINKED = 3, 7
 _FEATURE_VECTORS = 20
 # The rest is for the matrix of a working set and for rows on their way into the cache.
 _LEAST_ROWS, _CACHE_SHARE = 256, 0.7
+# Kernels that a second-order method holds beside a bank that does not fit.
+_RESERVE = 60
+# Part of the memory that a method may have which is tried where all others have failed.
+_LAST_RESORT = 0.5
+# Bytes of a kernel as an object with its name, and numbers that solvers keep for each.
+_KERNEL_BYTES, _KERNEL_VECTORS = 800, 10
+# What is smaller is not counted: an interpreter takes and leaves as much.
+_UNCOUNTED = 2 * 10**6
 
 
-def works_on_few(model: Any) -> bool:
+@dataclass(frozen=True)
+class MemoryPlan:
+    """How a fit holds its kernels.
+
+    Attributes
+    ----------
+    storage : str
+        As for :meth:`KernelBank.bind`, or "features".
+    kernel_bytes : int
+        Memory for kernels.
+    solver_bytes : int or None
+        Memory for the optimizer beside them; None where it does not count.
+    reserve : int
+        Kernels that the optimizer works on, beside a bank that does not fit.
+    """
+
+    storage: str
+    kernel_bytes: int
+    solver_bytes: int | None = None
+    reserve: int = 0
+
+
+def works_on_few(model: Any, norm: Norm) -> bool:
     """Return whether the solver holds a few kernels to work on, beside those of the bank."""
-    return model.solver in ("newton", "reduced_newton") or (model.solver == "auto" and selects_few(model._norm()))
+    return model.solver in ("newton", "reduced_newton") or (model.solver == "auto" and selects_few(norm))
 
 
-def plan_memory(model: Any, table: Any, n_tasks: int, n: int, loss: Loss) -> tuple[str, int]:
-    """Return how to hold the kernels, and the bytes for them beside the combined kernel and the inner solver.
+def plan_memory(
+    model: Any, table: Any, X: Any, shape: tuple[int, ...], loss: Loss, norms: Sequence[Norm] = ()
+) -> MemoryPlan:
+    """Return how to hold the kernels, and the bytes for them beside the combined kernel and the solver.
 
     Where the combined kernel does not fit, its rows are computed on demand, if loss and solver can do with that.
+
+    Parameters
+    ----------
+    model : BaseMKL
+    table, X : the training data, where names are looked up and as an array or CSR matrix
+    shape : (int, int)
+        Tasks, and distinct samples.
+    loss : Loss
+    norms : sequence of Norm
+        All that will be learned with these kernels; default: the model's own.
     """
+    (n_tasks, n), norms = shape, norms or (model._norm(),)
     budget = budget_bytes(model.memory_budget)
     usable = int((1 - HEADROOM) * budget)
     if model.approximation is not None:
-        return "features", max(1, usable - _FEATURE_VECTORS * 8 * n_tasks * n)
-    if _stays_on_device(model, n, loss) and _can_do_with_rows(model, table, loss):
-        return "rows", usable
-    # SMO copies at most half of the samples; a factorization holds copies of the matrix, newton one a task.
-    factorizes = isinstance(loss, SmoothLoss) or works_on_few(model) or model.solver == "hessian"
-    matrices = 3.0 if factorizes else 1.3
-    if model.solver == "newton" or (model.solver == "auto" and may_take_newton(model._norm(), n)):
-        matrices = 2.0 + n_tasks
-    if model.combination != "sum":
-        matrices += 1.0  # for the derivative
-    if model.solver == "simple":
-        matrices += 3.0  # both ends of a step, and the change
-    need = int(matrices * 8 * n * n)
-    if model.solver == "hessian":
-        m = len(model._bank(table))
-        need += 8 * m * (3 * m + n)
-    if model.solver == "smo":
-        need += working_bytes(n_tasks, len(model._bank(table)), n)
-    if need <= usable:
-        return "auto", max(1, usable - need)
-    if _can_do_with_rows(model, table, loss):
-        products = 8 * n_tasks * len(model._bank(table)) * n
-        need = min(need, products + int(4 * _LEAST_ROWS * n / _CACHE_SHARE))
-        if need <= usable:
-            return "rows", int(_CACHE_SHARE * (usable - products))
+        return MemoryPlan("features", max(1, usable - _FEATURE_VECTORS * 8 * n_tasks * n))
+    reserve = _RESERVE if any(works_on_few(model, norm) for norm in norms) else 0
+    if _stays_on_device(model, n, loss, norms) and _can_do_with_rows(model, table, loss):
+        return MemoryPlan("rows", usable, reserve=reserve)
+    bank = model._bank(table) if model.combination == "sum" else None
+    m = X.shape[1] if bank is None else len(bank)
+    beside = _small_things(model, bank, X, n)
+    needs = [_solver_needs(model, bank, norm, loss, n_tasks, n, m) for norm in norms]
+    least, most = (max(need[which] for need in needs) for which in (0, 1))
+    if least + beside <= usable:
+        # A method that is only the last resort may have what would be left, but not what kernels would fill.
+        need = most if most + beside <= _LAST_RESORT * usable else least
+        return MemoryPlan("auto", max(1, usable - need - beside), need, reserve)
+    need = least
+    if bank is not None and _can_do_with_rows(model, table, loss):
+        products = 8 * n_tasks * m * n
+        need = min(least, products + int(4 * _LEAST_ROWS * n / _CACHE_SHARE))
+        if need + beside <= usable:
+            return MemoryPlan("rows", int(_CACHE_SHARE * (usable - products - beside)), need, reserve)
+    whole = "the combined kernel of {n} samples and its solver"
+    if beside > need:
+        whole = "the data and names of {m:,} kernels and the combined kernel of {n} samples"
     raise MemoryError(
-        f"memory_budget is {human_bytes(budget)}, but the combined kernel of {n} samples and its solver "
-        f"need {human_bytes(need / (1 - HEADROOM))}."
+        f"memory_budget is {human_bytes(budget)}, but {whole.format(n=n, m=m)} "
+        f"need {human_bytes((need + beside) / (1 - HEADROOM))}."
     )
 
 
-def _stays_on_device(model: Any, n: int, loss: Loss) -> bool:
+def _solver_needs(
+    model: Any, bank: KernelBank | None, norm: Norm, loss: Loss, n_tasks: int, n: int, m: int
+) -> tuple[int, int]:
+    """Return the bytes for the solver: at least, and with the method that is its last resort."""
+    shared = model._shares_weights(n_tasks)
+    side_by_side = 1 if shared or model._is_distributed() else min(n_tasks, effective_n_jobs(model.n_jobs))
+    tasks = n_tasks if shared else 1
+    needs = automatic_bytes(norm, loss, tasks, n, m)
+    if model.solver != "auto":
+        needs = (solver_bytes(model.solver, norm, loss, tasks, n, m),) * 2
+    matrices = 1 if model.combination != "sum" else 0  # for the derivative
+    if bank is not None and len({isinstance(kernel, GaussianLadder) for kernel in bank}) > 1:
+        matrices += 1  # ladders and plain kernels are combined one after the other
+    return side_by_side * (needs[0] + matrices * 8 * n * n), side_by_side * (needs[1] + matrices * 8 * n * n)
+
+
+def _small_things(model: Any, bank: KernelBank | None, X: Any, n: int) -> int:
+    """Return the bytes for what is small where samples and kernels are few: data, columns, names, means, weights."""
+    data = n * X.shape[1] * 8 if not hasattr(X, "indptr") else X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
+    if bank is None:
+        return max(2 * data - _UNCOUNTED, 0)
+    ladders = [kernel for kernel in bank if isinstance(kernel, GaussianLadder)]
+    held = len(bank.kernels) - len(ladders) + sum(ladder.nodes.size for ladder in ladders)
+    rows = 8 * n * held * (int(model.center) + int(model.normalize == "cosine"))
+    # Columns that kernels select are copied, once for all that share the selection.
+    selections = {id(kernel.columns): kernel.columns for kernel in bank if kernel.columns is not None}
+    columns = sum(_count(selection, X.shape[1]) for selection in selections.values())
+    counts = _KERNEL_BYTES * len(bank.kernels) + _KERNEL_VECTORS * 8 * len(bank)
+    return max(2 * data + 8 * n * columns + rows + counts - _UNCOUNTED, 0)
+
+
+def _count(selection: Any, n_features: int) -> int:
+    """Return how many columns a selection has, at most."""
+    if isinstance(selection, (str, int, np.integer)):
+        return 1
+    return min(len(selection), n_features) if hasattr(selection, "__len__") else n_features
+
+
+def _stays_on_device(model: Any, n: int, loss: Loss, norms: Sequence[Norm]) -> bool:
     """Return whether the combined kernel of n samples had better not come back from the device.
 
     For p near 1 the second-order methods, which need it, win until a factorization takes long.
@@ -78,7 +163,8 @@ def _stays_on_device(model: Any, n: int, loss: Loss) -> bool:
         return False
     if (model.tol < DOUBLE_BELOW or model.center) and not Device(model.device).has_double:
         return False  # the kernels themselves are on the CPU then
-    factor = 1 if not selects_few(model._norm()) else _FEW_SMOOTH if isinstance(loss, SmoothLoss) else _FEW_KINKED
+    few = any(selects_few(norm) for norm in norms)
+    factor = 1 if not few else _FEW_SMOOTH if isinstance(loss, SmoothLoss) else _FEW_KINKED
     return n > factor * LARGE
 
 

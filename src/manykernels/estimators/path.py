@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
+from manykernels.compute.memory import shared_budget
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.progress import reached
-from manykernels.estimators.base import BaseMKL, Workbench
+from manykernels.estimators.base import BaseMKL, Workbench, as_norm
 from manykernels.estimators.classifier import MKLClassifier
 from manykernels.estimators.regressor import MKLRegressor
 
@@ -103,11 +104,14 @@ def mkl_path(
     estimator = kind(kernels, **parameters)
     path = []
     if not estimator._is_distributed() and effective_n_jobs(estimator.n_jobs) > 1 and len(norms) > 1:
-        estimator.set_params(n_jobs=None)
-        jobs = (delayed(_walked)(estimator, X, y, sample_weight, Cs, [norm]) for norm in norms)
-        for points in Parallel(n_jobs=parameters.get("n_jobs"))(jobs):
+        jobs = min(effective_n_jobs(estimator.n_jobs), len(norms))
+        asked = {name: getattr(estimator, name) for name in ("n_jobs", "memory_budget")}
+        # Norms at the same time share the memory.
+        estimator.set_params(n_jobs=None, memory_budget=shared_budget(estimator.memory_budget, jobs))
+        walks = (delayed(_walked)(estimator, X, y, sample_weight, Cs, [norm]) for norm in norms)
+        for points in Parallel(n_jobs=asked["n_jobs"])(walks):
             for point in points:
-                point.model.set_params(n_jobs=parameters.get("n_jobs"))  # what was asked for, for fits to come
+                point.model.set_params(**asked)  # for fits to come
             path += points
             reached(len(path), len(Cs) * len(norms), points[-1].title)
         return path
@@ -138,7 +142,8 @@ def walk(
     """
     if np.ndim(Cs) != 1 or len(Cs) == 0 or not isinstance(norms, (Sequence, np.ndarray)) or len(norms) == 0:
         raise ValueError(f"Cs and norms must be lists of at least one value each, got {Cs!r} and {norms!r}.")
-    workbench, trail = Workbench(), {} if trail is None else trail
+    # The kernels are bound once, so their memory is planned for every norm that is to come.
+    workbench, trail = Workbench(norms=tuple(as_norm(norm) for norm in norms)), {} if trail is None else trail
     for place, norm in enumerate(norms):
         for C in np.sort(np.asarray(Cs, dtype=float)).tolist():
             model = type(estimator)(**{**estimator.get_params(deep=False), "C": C, "norm": norm})

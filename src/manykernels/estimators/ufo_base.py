@@ -32,6 +32,7 @@ from manykernels.kernels.checks import CHECKS, check_combination
 from manykernels.kernels.features import FeatureMaps, have_features
 from manykernels.kernels.missing import check_views
 from manykernels.kernels.pairs import PairValues, sampled
+from manykernels.kernels.standard import tell_choice
 from manykernels.kernels.texts import sums_by_group
 from manykernels.losses import (
     JointLoss,
@@ -157,6 +158,7 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         return {**own, "loss": (own["loss"], own.pop("epsilon", None))}
 
     def _bound(self, table: Any, X: Any, weight: np.ndarray) -> BoundBank:
+        tell_choice(self.kernels, table)
         bank = self._bank(table).written_out()
         own: dict[str, Any] = {"normalize": self.normalize, "check_kernels": self.check_kernels}
         bound = bank.bind(X, source=table, sample_weight=weight, storage="recomputed", **own)
@@ -216,7 +218,8 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
     def _value_bytes(self, bank: BoundBank, n_outputs: int) -> int:
         """Return the bytes for kernel values, beside the scores."""
         budget = budget_bytes(self.memory_budget)
-        scores = 8 * bank.n_samples * n_outputs * bank.n_kernels * (3 if self.average else 1)
+        # The scores and, for an average, what is to come off, the components and their scores; and the diagonals.
+        scores = 8 * bank.n_samples * bank.n_kernels * (n_outputs * (4 if self.average else 1) + 1)
         left = int((1 - HEADROOM) * budget) - scores
         if left <= 0:
             raise MemoryError(

@@ -21,7 +21,7 @@ from typing import Protocol
 import numpy as np
 from scipy.linalg import cho_solve
 
-from manykernels.compute.linalg import cholesky_factor
+from manykernels.compute.linalg import cholesky_factor, principal_block
 from manykernels.compute.threads import one_blas_thread
 
 _SUFFICIENT_DECREASE = 1e-4
@@ -142,9 +142,12 @@ def _newton_point(
     if used.size == 0:
         return beta, 0.0
     s = np.sqrt(curvatures[used])
-    B = (K if used.size == y.size else K[np.ix_(used, used)]) * s[:, None] * s[None, :]
+    # One matrix beside K, and its factor takes its place: memory is planned for no more.
+    B = principal_block(K, used)
+    B *= s[:, None]
+    B *= s[None, :]
     B[np.diag_indices_from(B)] += 1.0
-    factor = cholesky_factor(B, least=1.0)
+    factor = cholesky_factor(B, least=1.0, overwrite=True)
     right = s * z[used] - slopes[used] / s
     if not intercept:
         beta[used] = s * cho_solve(factor, right, check_finite=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import cho_solve
 
-from manykernels.compute.linalg import cholesky_factor
+from manykernels.compute.linalg import cholesky_factor, principal_block
 from manykernels.compute.threads import one_blas_thread
 
 
@@ -38,13 +38,14 @@ def solve(K: np.ndarray, Y: np.ndarray, C: np.ndarray, *, intercept: bool = True
     used = np.flatnonzero(C > 0)
     # With s = sqrt(C), as B = I + s K s: 1 / C may be as large as it likes.
     s = np.sqrt(C[used])
-    B = (K if used.size == C.size else K[np.ix_(used, used)]) * s
+    # One matrix beside K, and its factor takes its place: memory is planned for no more.
+    B = principal_block(K, used)
     B *= s[:, None]
+    B *= s[None, :]
     B[np.diag_indices_from(B)] += 1.0
+    factor = cholesky_factor(B, least=1.0, overwrite=True)
     right = s * Y[:, used]
-    solutions = cho_solve(
-        cholesky_factor(B, least=1.0), (np.vstack([right, s]) if intercept else right).T, check_finite=False
-    ).T
+    solutions = cho_solve(factor, (np.vstack([right, s]) if intercept else right).T, check_finite=False).T
     b = np.zeros(Y.shape[0])
     if intercept:
         ones, solutions = solutions[-1], solutions[:-1]

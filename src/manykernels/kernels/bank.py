@@ -173,7 +173,7 @@ class KernelBank:
             parts.append(bind_resolved(resolved, X, weight, budget=share, reserve=reserve, **where, **options))
             budget -= share
         if ladders:
-            own: dict[str, Any] = {"budget": budget, "learn": _learn, **options}
+            own: dict[str, Any] = {"budget": budget, "reserve": reserve, "learn": _learn, **options}
             if device == "cpu" or center:  # the means of centered kernels are interpolated
                 parts.append(LadderBank(ladders, places, X, weight, **own))
             else:
@@ -359,13 +359,13 @@ def bind_resolved(
         on_device = _bind_device(Device(device), bound, X, normalization, weight, storage, precision, comes_back)
         if on_device is not None:
             return on_device
-    storages = plan_storages(
+    storages, room = plan_storages(
         bound, X, normalization, weight, budget=budget, storage=storage, dtype=PRECISIONS[precision], reserve=reserve
     )
-    bank = BoundBank(bound, X, normalization, weight, storages, precision)
+    bank = BoundBank(bound, X, normalization, weight, storages, precision, room)
     if storage != "rows":
         return bank
-    held = sum(part.columns.nbytes for part in storages if isinstance(part, FactorStorage))
+    held = sum(part.nbytes for part in storages if isinstance(part, FactorStorage))
     return OnDemandBank(bank, budget - held)
 
 

@@ -13,6 +13,7 @@ from manykernels.compute.threads import parallel
 from manykernels.kernels.groups import BoundKernel, make_groups
 from manykernels.kernels.learned import LearnedKernel
 from manykernels.kernels.normalize import Normalization
+from manykernels.kernels.room import Room
 from manykernels.kernels.storage import BLOCK_ENTRIES, FACTOR_ROWS, FactorStorage, Storage, held_here
 
 # What a finite set of kernels can do; an optimizer that needs more is refused before any work.
@@ -107,24 +108,26 @@ class BoundBank:
         sample_weight: np.ndarray,
         storages: list[Storage],
         precision: str,
+        room: Room | None = None,
     ) -> None:
         self.bound, self.X, self.normalization = list(bound), X, normalization
         self.sample_weight, self.storages, self.precision = sample_weight, storages, precision
         self.names = [entry.name for entry in bound]
         self.groups = [entry.group for entry in bound]
         self.n_kernels, self.n_samples = len(bound), X.shape[0]
+        self.room = Room() if room is None else room
 
     def subset(self, indices: np.ndarray) -> BoundBank:
-        """Return the bank of a few of the kernels, all held in memory; triangles already held are shared."""
+        """Return the bank of a few of the kernels, held in memory while they fit; what is held already is shared."""
         indices = self._chosen(indices)
-        storages = [storage.subset(indices) for storage in self.storages]
         return BoundBank(
             [self.bound[int(k)] for k in indices],
             self.X,
             self.normalization.take(indices),
             self.sample_weight,
-            [storage for storage in storages if storage is not None],
+            [part for storage in self.storages for part in storage.subset(indices, self.room)],
             self.precision,
+            self.room,
         )
 
     def tail(self, size: int) -> BoundBank:
@@ -136,6 +139,7 @@ class BoundBank:
             self.sample_weight[-size:],
             [storage.tail(size) for storage in self.storages],
             self.precision,
+            self.room,
         )
 
     @property

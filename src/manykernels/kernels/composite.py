@@ -72,16 +72,27 @@ class CompositeBank:
 
     def matvecs(self, beta: np.ndarray, subset: np.ndarray | None = None, *, on_support: bool = False) -> np.ndarray:
         """Return K_k beta for the kernels of the subset (default: all), shape (len(subset), n)."""
-        chosen = np.arange(self.n_kernels) if subset is None else subset
-        return self.subset(chosen).matvecs(beta, on_support=on_support)
+        return self._rows_of(subset, (beta.size,), lambda part, own: part.matvecs(beta, own, on_support=on_support))
 
     def rows(self, indices: Any, subset: np.ndarray | None = None) -> np.ndarray:
         """Return the given rows of the kernels of the subset, shape (len(subset), len(indices), n)."""
-        return self.subset(np.arange(self.n_kernels) if subset is None else subset).rows(indices)
+        shape = (len(indices), self.n_samples)
+        return self._rows_of(subset, shape, lambda part, own: part.rows(indices, own))
 
     def diagonal(self, subset: np.ndarray | None = None) -> np.ndarray:
         """Return the diagonals of the kernels of the subset, shape (len(subset), n)."""
-        return self.subset(np.arange(self.n_kernels) if subset is None else subset).diagonal()
+        return self._rows_of(subset, (self.n_samples,), lambda part, own: part.diagonal(own))
+
+    def _rows_of(self, subset: np.ndarray | None, shape: tuple[int, ...], compute: Callable) -> np.ndarray:
+        """Return what the parts compute for each kernel of the subset, shape (len(subset), *shape)."""
+        chosen = np.arange(self.n_kernels) if subset is None else np.asarray(subset)
+        owner = np.searchsorted(self.first, chosen, side="right") - 1
+        out = np.empty((chosen.size, *shape))
+        for i, part in enumerate(self.parts):
+            where = np.flatnonzero(owner == i)
+            if where.size:
+                out[where] = compute(part, chosen[where] - self.first[i])
+        return out
 
     def _each(self, subset: np.ndarray | None, lead: tuple[int, ...], compute: Callable) -> np.ndarray:
         chosen = np.arange(self.n_kernels) if subset is None else np.asarray(subset)

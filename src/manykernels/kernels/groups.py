@@ -152,3 +152,13 @@ def make_groups(bound: Sequence[BoundKernel], indices: Iterable[int] | None = No
         )
         for (base, _), places in members.items()
     ]
+
+
+def make_views(groups: Sequence[KernelGroup], X: Any) -> list[Any]:
+    """Return the columns of X that each group sees; groups on the same columns share them."""
+    found: dict[bytes, Any] = {}
+    for group in groups:
+        key = group.positions.tobytes()
+        if key not in found:
+            found[key] = group.view(X)
+    return [found[group.positions.tobytes()] for group in groups]

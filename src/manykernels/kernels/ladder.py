@@ -22,14 +22,16 @@ from typing import Any
 
 import numpy as np
 
+from manykernels.compute.packed import triangle_size
 from manykernels.kernels.base import Gaussian, _number, _short
-from manykernels.kernels.bound import CAPABILITIES, BoundBank, Terms
+from manykernels.kernels.bound import CAPABILITIES, PRECISIONS, BoundBank, Terms
 from manykernels.kernels.centered import inner_matrix
 from manykernels.kernels.groups import BoundKernel
 from manykernels.kernels.missing import observed
 from manykernels.kernels.normalize import Normalization
 from manykernels.kernels.plan import plan_storages
-from manykernels.kernels.storage import Storage
+from manykernels.kernels.room import Room
+from manykernels.kernels.storage import RecomputedStorage
 from manykernels.kernels.texts import LazyTexts
 
 _LEAST_NODES, _MORE_NODES = 8, 4
@@ -176,7 +178,7 @@ class LadderBank:
     places : list of (positions, where, group)
         The columns of each ladder, and words for them.
     X, sample_weight : the training data
-    normalize, center, budget, storage, precision
+    normalize, center, budget, storage, precision, reserve
         As for :meth:`KernelBank.bind`.
     learn : function
         Learns the normalization of bound kernels.
@@ -197,6 +199,7 @@ class LadderBank:
         storage: str,
         precision: str,
         learn: Any,
+        reserve: int = 0,
     ) -> None:
         # Double precision is asked for where digits count: then the interpolation has to give them, too.
         self.ladders = [ladder.refined(_FINE_ERROR) if precision == "double" else ladder for ladder in ladders]
@@ -204,7 +207,11 @@ class LadderBank:
         self.n_samples, self.precision = X.shape[0], precision
         self.first = np.concatenate([[0], np.cumsum([len(ladder) for ladder in ladders])])
         self.n_kernels = int(self.first[-1])
-        self._nodes = self._bind_nodes(center, budget, storage, precision, learn)
+        triangle = (4 if precision == "single" else 8) * triangle_size(X.shape[0])
+        # The kernels of a working set are none of the nodes: they take room of their own, at most half of it.
+        room = min(reserve * triangle, budget // 2)
+        self._nodes = self._bind_nodes(center, budget - room, storage, precision, learn)
+        self.room = Room(room + (self._nodes.room.left or 0))
         self._first_node = np.concatenate([[0], np.cumsum([ladder.nodes.size for ladder in self.ladders])])
         self._bases = self._make_bases()
         self.is_cosine = normalize == "cosine"
@@ -222,10 +229,10 @@ class LadderBank:
         normalization = learn(bound, self.X, kind=None, center=center, sample_weight=self.sample_weight)
         dtype = np.float32 if precision == "single" else np.float64
         # float32 triangles of centered kernels are rounded after centering, as everywhere.
-        storages: list[Storage] = plan_storages(
+        storages, room = plan_storages(
             bound, self.X, normalization, self.sample_weight, budget=budget, storage=storage, dtype=dtype
         )
-        return BoundBank(bound, self.X, normalization, self.sample_weight, storages, precision)
+        return BoundBank(bound, self.X, normalization, self.sample_weight, storages, precision, room)
 
     def _learn_scale(self, normalize: str | None) -> np.ndarray:
         present = self._weight_present()
@@ -305,7 +312,7 @@ class LadderBank:
         """Return sum_k weights[k] K_k; exact when few weights are positive, else by the nodes."""
         active = np.flatnonzero(weights)
         if active.size <= self._nodes.n_kernels // 2:
-            return self.subset(active).combine(weights[active], out)
+            return self._computed(active).combine(weights[active], out)
         return self._nodes.combine_signed(self._to_nodes(weights), out)
 
     def quad_forms(self, beta: np.ndarray, subset: np.ndarray | None = None) -> np.ndarray:
@@ -345,7 +352,7 @@ class LadderBank:
         return self._few(subset, lambda bank: bank.diagonal())
 
     def _few(self, subset: np.ndarray | None, compute: Any) -> np.ndarray:
-        return compute(self.subset(np.arange(self.n_kernels) if subset is None else np.asarray(subset)))
+        return compute(self._computed(np.arange(self.n_kernels) if subset is None else np.asarray(subset)))
 
     def largest_diagonals(self, subset: np.ndarray) -> np.ndarray:
         """Return an upper bound of the diagonal of each kernel of the subset."""
@@ -361,19 +368,18 @@ class LadderBank:
         return np.flatnonzero(rising[:-1] & falling[1:])
 
     def subset(self, indices: np.ndarray) -> BoundBank:
-        """Return the bank of a few of the kernels, computed exactly and held in memory."""
-        bound = self.bound_kernels(indices)
-        normalization = self._normalization_of(indices)
-        storages = plan_storages(
-            bound,
-            self.X,
-            normalization,
-            self.sample_weight,
-            budget=0,
-            storage="packed",
-            dtype=np.float32 if self.precision == "single" else np.float64,
-        )
-        return BoundBank(bound, self.X, normalization, self.sample_weight, storages, self.precision)
+        """Return the bank of a few of the kernels, computed exactly and held in memory while they fit."""
+        return self._bank_of(indices, self.room)
+
+    def _computed(self, indices: np.ndarray) -> BoundBank:
+        """Return the bank of a few of the kernels, computed exactly in each pass."""
+        return self._bank_of(indices, Room(0))
+
+    def _bank_of(self, indices: np.ndarray, room: Room) -> BoundBank:
+        bound, normalization = self.bound_kernels(indices), self._normalization_of(indices)
+        source = RecomputedStorage(bound, np.arange(len(bound)), self.X, normalization, PRECISIONS[self.precision])
+        storages = source.held(room) if bound else []
+        return BoundBank(bound, self.X, normalization, self.sample_weight, storages, self.precision, self.room)
 
     def tail(self, size: int) -> LadderBank:
         """Return the kernels on the last ``size`` samples, normalized as here; what is held in memory is shared."""

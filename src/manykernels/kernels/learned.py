@@ -10,7 +10,7 @@ import numpy as np
 
 from manykernels.kernels.groups import BoundKernel, make_groups
 
-_BLOCK_ENTRIES = 1 << 22  # entries of a block of the cross kernel: 32 MB in float64
+_BLOCK_ENTRIES = 1 << 19  # entries of a block of the cross kernel: 4 MB in float64, and a few such blocks at a time
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class LearnedKernel:
         out = np.zeros((X.shape[0], Z.shape[0]))
         left_means = self._means_of(X) if right_means is not None else None
         for k, block in self.blocks(X, Z):
-            out += self.coefficients[k] * block
+            out += np.multiply(block, self.coefficients[k], out=block)
             if left_means is not None and right_means is not None and self.totals is not None:
                 out += self.coefficients[k] * (self.totals[k] - left_means[k][:, None] - right_means[k][None, :])
         return out

@@ -22,7 +22,7 @@ import numpy as np
 from manykernels.compute.compiled import njit
 from manykernels.compute.packed import row_blocks, segment_matvec
 from manykernels.compute.threads import parallel
-from manykernels.kernels.groups import BoundKernel, KernelGroup
+from manykernels.kernels.groups import BoundKernel, KernelGroup, make_views
 from manykernels.kernels.missing import CENTER_NEEDS_ALL, observed
 
 KINDS = ("mean_diag", "trace", "cosine", None)
@@ -148,17 +148,16 @@ def learn_normalization(
     inverse_norms = np.ones((m, n)) if kind == "cosine" else None
     means = np.zeros((m, n)) if center else None
     totals = np.zeros(m) if center else None
-    views = [group.view(X) for group in groups]
-    every_means: list = [None] * len(views)
-    if center:
-        every_means = parallel(lambda i: _group_means(groups[i], views[i], share, kind), range(len(views)))
-    for group, view, group_means in zip(groups, views, every_means, strict=True):
+    views = make_views(groups, X)
+    if means is not None:
+        parallel(lambda i: _learn_means(groups[i], views[i], share, kind, means), range(len(views)))
+    for group, view in zip(groups, views, strict=True):
         mask = observed(view)
         if mask is not None and center:
             raise ValueError(CENTER_NEEDS_ALL)
         present = 1.0 if mask is None else max(float(share @ mask), 1e-300)
         diagonals = group.diagonals(view)
-        for g, k in enumerate(group.indices):
+        for k in group.indices:
             with np.errstate(over="ignore", invalid="ignore"):
                 diagonal = _checked_diagonal(next(diagonals), bound[k].name)
             if inverse_norms is not None:
@@ -166,7 +165,6 @@ def learn_normalization(
                 diagonal = diagonal * inverse_norms[k] ** 2
             raw_level[k] = share @ diagonal
             if means is not None and totals is not None:
-                means[k] = group_means[g]
                 totals[k] = share @ means[k]
                 diagonal = diagonal - 2 * means[k] + totals[k]
             level = share @ diagonal
@@ -184,16 +182,14 @@ def learn_normalization(
     return Normalization(scale, inverse_norms, means, totals, largest)
 
 
-def _group_means(group: KernelGroup, view: Any, share: np.ndarray, kind: str | None) -> np.ndarray:
-    """Return the mean of each row of each kernel of the group, after cosine normalization if asked for."""
-    out = np.zeros((len(group.kernels), share.size))
+def _learn_means(group: KernelGroup, view: Any, share: np.ndarray, kind: str | None, means: np.ndarray) -> None:
+    """Write the mean of each row of each kernel of the group to ``means``, after cosine normalization if asked for."""
     inverse = [_inverse_root(group.diagonal(g, view)) for g in range(len(group.kernels))] if kind == "cosine" else None
     for block in row_blocks(share.size, _BLOCK_ENTRIES):
         for g, segment in group.segments(view, *block, range(len(group.kernels)), np.float64):
             if inverse is not None:
                 _scale_segment(segment, *block, inverse[g])
-            segment_matvec(segment, share, *block, out[g])
-    return out
+            segment_matvec(segment, share, *block, means[group.indices[g]])
 
 
 def _inverse_root(diagonal: np.ndarray) -> np.ndarray:

@@ -15,9 +15,10 @@ import numpy as np
 
 from manykernels.compute.rowcache import RowCache
 from manykernels.kernels.bound import PRECISIONS, BoundBank
+from manykernels.kernels.room import Room
 
 CAPABILITIES = frozenset({"combine", "quad_forms", "derivative_forms", "diagonal", "largest_diagonals", "rows", "tail"})
-_COARSE = 3000
+_COARSE, _COARSE_MATRICES = 3000, 3
 # Sums and differences of coefficients this much larger have cost the products their digits: they are made anew.
 _WORN = 1e-4
 
@@ -47,7 +48,9 @@ class OnDemandBank(BoundBank):
     capabilities = CAPABILITIES
 
     def __init__(self, bank: BoundBank, cache_bytes: int) -> None:
-        super().__init__(bank.bound, bank.X, bank.normalization, bank.sample_weight, bank.storages, bank.precision)
+        super().__init__(
+            bank.bound, bank.X, bank.normalization, bank.sample_weight, bank.storages, bank.precision, bank.room
+        )
         self._cache_bytes = cache_bytes
         self._beta: np.ndarray | None = None
         self._products: list[np.ndarray] = []
@@ -100,12 +103,16 @@ class OnDemandBank(BoundBank):
     @property
     def coarse_size(self) -> int:
         """How many samples a problem may have that is solved in memory for a first guess of the weights."""
-        fit = int(np.sqrt(self._cache_bytes / (self.n_kernels * np.dtype(PRECISIONS[self.precision]).itemsize)))
+        # For each pair of samples the triangles, of which half are made, and the matrices of a solver.
+        pair = self.n_kernels * np.dtype(PRECISIONS[self.precision]).itemsize + _COARSE_MATRICES * 8
+        fit = int(np.sqrt(self._cache_bytes / pair))
         return min(fit, self.n_samples // 4, _COARSE)
 
     def tail(self, size: int) -> BoundBank:
         """Return the kernels on the last ``size`` samples, held in memory."""
-        return super().tail(size).subset(np.arange(self.n_kernels))
+        part = super().tail(size)
+        part.room = Room(self._cache_bytes)  # no row is there yet
+        return part.subset(np.arange(self.n_kernels))
 
 
 class CombinedRows:

@@ -13,11 +13,12 @@ import numpy as np
 from manykernels.compute.compiled import njit
 from manykernels.compute.memory import human_bytes
 from manykernels.compute.packed import row_offset, triangle_size
-from manykernels.compute.threads import parallel
+from manykernels.compute.threads import n_threads, parallel
 from manykernels.kernels.bound import PRECISIONS, BoundBank
 from manykernels.kernels.groups import make_groups
 
-_BLOCK_ENTRIES = 1 << 22  # kernel values that a thread computes before it turns them around
+_BLOCK_ENTRIES = 1 << 22  # kernel values that a thread computes before it turns them around, at most
+_TURNED = 8  # part of the budget that all threads may take for that
 
 
 class PairValues:
@@ -47,12 +48,16 @@ class PairValues:
         self._views = [group.view(bank.X) for group in self._groups]
         size = np.dtype(self.dtype).itemsize * self.n_kernels
         row = size * self.n_samples
-        self.is_held = hold and size * triangle_size(self.n_samples) <= memory_budget
-        self.block_size = max(1, min(self.n_samples, memory_budget // row))
-        if not self.is_held and row > memory_budget:
+        turned = memory_budget // _TURNED
+        # A kernel's own values, in double, are there beside what is turned around.
+        self._entries = int(np.clip(turned // (2 * n_threads() * size // self.n_kernels), 1, _BLOCK_ENTRIES))
+        left = memory_budget - max(turned, 2 * row)
+        self.is_held = hold and size * triangle_size(self.n_samples) <= left
+        self.block_size = max(1, min(self.n_samples, left // row))
+        if not self.is_held and left < row:
             raise MemoryError(
-                f"memory_budget leaves {human_bytes(memory_budget)} for kernel values, but one row of all "
-                f"{self.n_kernels} kernels on {self.n_samples} samples needs {human_bytes(row)}."
+                f"memory_budget leaves {human_bytes(memory_budget)} for kernel values, but three rows of all "
+                f"{self.n_kernels} kernels on {self.n_samples} samples need {human_bytes(3 * row)}."
             )
 
     @cached_property
@@ -81,7 +86,7 @@ class PairValues:
         return out
 
     def _blocks(self, count: int) -> list[tuple[int, int]]:
-        step = max(1, min(_BLOCK_ENTRIES // (self.n_kernels * self.n_samples), -(-count // 2)))
+        step = max(1, min(self._entries // (self.n_kernels * self.n_samples), -(-count // 2)))
         return [(low, min(low + step, count)) for low in range(0, count, step)]
 
     def _values(self, samples: np.ndarray, first: int) -> np.ndarray:

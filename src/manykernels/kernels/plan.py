@@ -12,6 +12,7 @@ from manykernels.compute.packed import triangle_size
 from manykernels.kernels.groups import BoundKernel, make_groups
 from manykernels.kernels.normalize import Normalization
 from manykernels.kernels.precomputed import Precomputed
+from manykernels.kernels.room import Room
 from manykernels.kernels.storage import FactorStorage, PackedStorage, RecomputedStorage, Storage
 
 STORAGES = ("auto", "packed", "factors", "recomputed", "rows")
@@ -33,12 +34,12 @@ def plan_storages(
     storage: str,
     dtype: type,
     reserve: int = 0,
-) -> list[Storage]:
+) -> tuple[list[Storage], Room]:
     """Choose a storage for each kernel: factors of small rank, then triangles while they fit, then none.
 
     Where not all triangles fit, Gaussian kernels of a single column become factors of a moderate rank, exact to the
     rounding of float32, and room is left for ``reserve`` triangles: a solver holds those it works on. With rows on
-    demand, half of the budget is left for them.
+    demand, half of the budget is left for them. What is left of the budget is the room of working sets.
     """
     if storage not in STORAGES:
         raise ValueError(f"storage must be one of {STORAGES}, got {storage!r}.")
@@ -48,10 +49,13 @@ def plan_storages(
     if storage in ("auto", "factors", "rows"):
         plan.take_factors(n // 4 if asked else min(SMALL_RANK, n // 4), exact=True)
     if dtype == np.float32 and (asked or storage == "rows" or (storage == "auto" and not plan.rest_fits())):
-        plan.take_factors(n // 4 if asked else n // 8, exact=False)
+        most = n // 4 if asked else n // 8
+        # A factor and what it is made of must fit beside the others, where the rows will be.
+        most = min(most, max(budget // (2 * 8 * n), 1)) if storage == "rows" else most
+        plan.take_factors(most, exact=False, leave=0 if asked else min(reserve * plan.triangle, budget // 2))
     fit = plan.rest.size if plan.rest_fits() else max(max(plan.budget, 0) // plan.triangle - reserve, 0)
     plan.take_triangles({"auto": fit, "packed": plan.rest.size, "factors": plan.rest.size}.get(storage, 0))
-    return plan.storages
+    return plan.storages, Room(max(plan.budget, 0))
 
 
 def _beside_rows(budget: int, n: int) -> int:
@@ -86,8 +90,8 @@ class _Plan:
         """Return whether the triangles of all kernels that are left fit."""
         return self.rest.size * self.triangle <= max(self.budget, 0)
 
-    def take_factors(self, max_rank: int, exact: bool) -> None:
-        """Hold the kernels that have a factor of at most ``max_rank`` columns as such, while they fit."""
+    def take_factors(self, max_rank: int, exact: bool, leave: int = 0) -> None:
+        """Hold the kernels that have a factor of at most ``max_rank`` columns as such, while they leave some bytes."""
         found = {}
         for group in make_groups(self.bound, self.rest):
             view = group.view(self.X)
@@ -96,12 +100,13 @@ class _Plan:
                 if isinstance(group.kernels[g], Precomputed):
                     continue
                 factor = group.factor(g, view, None if exact else _ROUNDING, max_rank)
-                if factor is not None and factor.shape[1] <= max_rank and factor.nbytes <= self.budget:
+                if factor is not None and factor.shape[1] <= max_rank and factor.nbytes <= self.budget - leave:
                     found[int(k)] = self.normalization.apply_factor(k, factor, self.sample_weight)
                     self.budget -= factor.nbytes
         if found:
             chosen = np.array(sorted(found))
-            self.storages.append(FactorStorage(chosen, [found[k] for k in chosen]))
+            ranks = [found[k].shape[1] for k in chosen]
+            self.storages.append(FactorStorage(chosen, (found.pop(k) for k in chosen), ranks))
             self.rest = np.setdiff1d(self.rest, chosen)
 
     def take_triangles(self, n_held: int) -> None:
@@ -110,3 +115,4 @@ class _Plan:
             if indices.size:
                 source = RecomputedStorage(self.bound, indices, self.X, self.normalization, self.dtype)
                 self.storages.append(PackedStorage.fill(source) if is_held else source)
+        self.budget -= self.triangle * self.rest[:n_held].size

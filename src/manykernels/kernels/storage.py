@@ -10,7 +10,8 @@ counts within the storage.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from typing import Any, Protocol
 
 import numpy as np
@@ -35,10 +36,11 @@ from manykernels.compute.packed import (
     unpack_rows,
 )
 from manykernels.compute.threads import n_threads, parallel
-from manykernels.kernels.groups import BoundKernel, make_groups
+from manykernels.kernels.groups import BoundKernel, make_groups, make_views
 from manykernels.kernels.missing import observed
 from manykernels.kernels.normalize import Normalization
 from manykernels.kernels.precomputed import Precomputed
+from manykernels.kernels.room import Room
 
 _SMALL_PASS = 1 << 13  # with fewer kernels times samples, one thread is done before others wake up
 FACTOR_ROWS = 64  # rows at a time for products with wide factors: fewer would read the factors too often
@@ -50,6 +52,7 @@ BLOCK_ENTRIES = 1 << 16  # a block of rows in float64 is then half a megabyte: i
 Adder = Callable[[int, int, np.ndarray], None]
 Visit = Callable[[int, np.ndarray, np.ndarray], None]
 _MEANS_AT_ONCE = 1024  # kernels whose row means are held at a time
+_GATHERED, _KEPT = 1 << 21, 1 << 23  # bytes of factors that are gathered in a pass, and before it
 
 
 class Storage(Protocol):
@@ -63,8 +66,8 @@ class Storage(Protocol):
     def adder(self, weights: np.ndarray) -> Adder:
         """Return a function that adds the weighted sum of the kernels' packed rows start:stop to a segment."""
 
-    def subset(self, chosen: np.ndarray) -> Storage | None:
-        """Return a storage, in memory, of those kernels of the bank that are held here; it counts them anew."""
+    def subset(self, chosen: np.ndarray, room: Room) -> list[Storage]:
+        """Return storages of those kernels of the bank that are held here, counted anew: in memory while they fit."""
 
     def moved(self, indices: np.ndarray) -> Storage:
         """Return the same storage for a bank in which its kernels stand at these (rising) places."""
@@ -116,8 +119,8 @@ class PackedStorage:
         self.places = np.arange(indices.size) if places is None else places
 
     @classmethod
-    def fill(cls, source: RecomputedStorage) -> PackedStorage:
-        """Compute the triangles of all kernels of the source, once."""
+    def fill(cls, source: RecomputedStorage, room: Room | None = None) -> PackedStorage:
+        """Compute the triangles of all kernels of the source, once; room for them was taken."""
         n = source.n
         stack: np.ndarray = np.empty((source.indices.size, triangle_size(n)), source.dtype)
         everyone = np.ones(source.indices.size, bool)
@@ -137,15 +140,15 @@ class PackedStorage:
         parallel(fill_triangles, range(n_threads()))
         if everyone.any():
             parallel(fill_rows, balanced_blocks(n, BLOCK_ENTRIES))
-        return cls(source.indices, stack, n)
+        return cls(source.indices, stack if room is None else room.guard(stack), n)
 
     def describe(self) -> str:
         return f"{self.indices.size} packed ({human_bytes(self.stack.nbytes)})"
 
-    def subset(self, chosen: np.ndarray) -> PackedStorage | None:
+    def subset(self, chosen: np.ndarray, room: Room) -> list[Storage]:
         """Share the triangles: nothing is copied."""
         places, local = held_here(self.indices, chosen)
-        return PackedStorage(places, self.stack, self.n, self.places[local]) if places.size else None
+        return [PackedStorage(places, self.stack, self.n, self.places[local])] if places.size else []
 
     def moved(self, indices: np.ndarray) -> PackedStorage:
         return PackedStorage(indices, self.stack, self.n, self.places)
@@ -200,58 +203,133 @@ class PackedStorage:
 
 
 class FactorStorage:
-    """Factors F_k of shape (n, rank) with K_k = F_k F_k', side by side in one matrix."""
+    """Factors F_k of shape (n, rank) with K_k = F_k F_k', side by side in one matrix.
 
-    def __init__(self, indices: np.ndarray, factors: Sequence[np.ndarray]) -> None:
-        self.indices = indices
-        self.columns = np.ascontiguousarray(np.hstack(factors))
-        self.owner = np.repeat(np.arange(indices.size), [f.shape[1] for f in factors])
-        self.first = np.searchsorted(self.owner, np.arange(indices.size))
+    Parameters
+    ----------
+    indices : ndarray of int
+    factors : iterable of ndarrays of shape (n, rank)
+        Asked for one by one, so that a generator can let go of each.
+    ranks : sequence of int, optional
+        Their numbers of columns, where the factors do not come in a list.
+    """
+
+    def __init__(
+        self, indices: np.ndarray, factors: Iterable[np.ndarray], ranks: Sequence[int] | np.ndarray | None = None
+    ) -> None:
+        sizes = [factor.shape[1] for factor in factors] if ranks is None else ranks
+        edges = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self.indices, self.begin, self.end = indices, edges[:-1], edges[1:]
+        turned: np.ndarray | None = None
+        for k, factor in enumerate(factors):
+            if turned is None:
+                # A column after the other: memory is touched as the factors come.
+                turned = np.empty((int(edges[-1]), factor.shape[0]))
+            turned[edges[k] : edges[k + 1]] = factor.T
+        assert turned is not None
+        self.columns = turned.T
+
+    def _sharing(self, indices: np.ndarray, columns: np.ndarray, local: np.ndarray | slice) -> FactorStorage:
+        """Return a storage of some of the factors that copies none."""
+        other = copy(self)
+        other.indices, other.columns = indices, columns
+        other.begin, other.end = self.begin[local], self.end[local]
+        return other
+
+    @property
+    def ranks(self) -> np.ndarray:
+        """Columns of each factor."""
+        return self.end - self.begin
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that the factors take, that of others in the same matrix not counted."""
+        return int(self.ranks.sum()) * self.columns.shape[0] * self.columns.itemsize
 
     @property
     def is_wide(self) -> bool:
         """Whether a product of the factors is a matter of arithmetic, not of reading them."""
-        return self.columns.shape[1] > FACTOR_ROWS
+        return bool(self.ranks.sum() > FACTOR_ROWS)
 
     def describe(self) -> str:
-        return f"{self.indices.size} as factors ({human_bytes(self.columns.nbytes)})"
+        return f"{self.indices.size} as factors ({human_bytes(self.nbytes)})"
 
-    def subset(self, chosen: np.ndarray) -> FactorStorage | None:
+    def subset(self, chosen: np.ndarray, room: Room) -> list[Storage]:
+        """Copy the factors side by side if there is room; else share them, and gather some at a time in each pass."""
         places, local = held_here(self.indices, chosen)
-        return FactorStorage(places, [self._factor(k) for k in local]) if places.size else None
+        if places.size == 0:
+            return []
+        part = self._sharing(places, self.columns, local)
+        if places.size == self.indices.size or not room.take(1, part.nbytes):
+            return [part]
+        own = FactorStorage(places, [self._factor(k) for k in local])
+        assert own.columns.base is not None
+        room.guard(own.columns.base)
+        return [own]
 
     def moved(self, indices: np.ndarray) -> FactorStorage:
-        return FactorStorage(indices, [self._factor(k) for k in range(self.indices.size)])
+        return self._sharing(indices, self.columns, slice(None))
 
     def tail(self, size: int) -> FactorStorage:
-        return FactorStorage(self.indices, [self._factor(k)[-size:] for k in range(self.indices.size)])
+        return self._sharing(self.indices, self.columns[-size:], slice(None))
+
+    def _pieces(self, local: np.ndarray, at_once: int = _GATHERED) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield (some of the kernels, their factors side by side): all where they are so, else few at a time."""
+        if np.array_equal(self.begin[local[1:]], self.end[local[:-1]]):
+            yield local, self.columns[:, self.begin[local[0]] : self.end[local[-1]]]
+            return
+        n_columns = max(at_once // (8 * self.columns.shape[0]), 1)
+        share = (np.cumsum(self.ranks[local]) - 1) // n_columns
+        for part in np.split(local, np.flatnonzero(np.diff(share)) + 1):
+            places = np.concatenate([np.arange(self.begin[k], self.end[k]) for k in part])
+            yield part, self.columns.T[places].T
 
     def adder(self, weights: np.ndarray) -> Adder:
-        by_column = weights[self.owner]
-        used = by_column != 0
-        right = self.columns if used.all() else self.columns[:, used]
-        own = by_column[used]
+        used = np.flatnonzero(weights)
+        n_bytes = 8 * int(self.ranks[used].sum()) * self.columns.shape[0]
+        # A few are gathered once and for all.
+        kept = list(self._pieces(used, _KEPT)) if n_bytes <= _KEPT else None
 
         def add(start: int, stop: int, segment: np.ndarray) -> None:
-            add_block((right[start:stop] * own) @ right[start:].T, segment)
+            for part, columns in self._pieces(used) if kept is None else kept:
+                own = np.repeat(weights[part], self.ranks[part])
+                add_block((columns[start:stop] * own) @ columns[start:].T, segment)
 
         return add
 
     def quad_forms(self, beta: np.ndarray, local: np.ndarray) -> np.ndarray:
-        return np.add.reduceat((beta @ self.columns) ** 2, self.first, axis=1)[:, local]
+        return self._by_kernel(lambda columns: (beta @ columns) ** 2, (beta.shape[0],), local)
 
     def centered_squares(self, weight: np.ndarray, local: np.ndarray) -> np.ndarray:
         factors = (self._factor(k) - weight @ self._factor(k) / weight.sum() for k in local)
         return np.array([np.sum(((factor.T * weight) @ factor) ** 2) for factor in factors])
 
     def inner_products(self, M: np.ndarray, local: np.ndarray) -> np.ndarray:
-        by_column = np.sum((M @ self.columns) * self.columns, axis=0)
-        return np.add.reduceat(by_column, self.first)[local]
+        at_once = max(_GATHERED // (8 * self.columns.shape[0]), 1)
+
+        def forms(columns: np.ndarray) -> np.ndarray:
+            parts = [columns[:, low : low + at_once] for low in range(0, columns.shape[1], at_once)]
+            return np.concatenate([np.einsum("ij,ij->j", M @ part, part) for part in parts])
+
+        return self._by_kernel(forms, (), local)
+
+    def _by_kernel(self, compute: Callable, lead: tuple[int, ...], local: np.ndarray) -> np.ndarray:
+        """Return the sums over each kernel's columns of what is computed of them, (*lead, len(local))."""
+        out = np.empty((*lead, local.size))
+        done = 0
+        for part, columns in self._pieces(local) if local.size else ():
+            first = np.concatenate([[0], np.cumsum(self.ranks[part])[:-1]])
+            out[..., done : done + part.size] = np.add.reduceat(compute(columns), first, axis=-1)
+            done += part.size
+        return out
 
     def matvecs(self, beta: np.ndarray, local: np.ndarray, on_support: bool) -> np.ndarray:
-        products = np.array([factor @ (beta @ factor) for factor in map(self._factor, local)])
-        products = products.reshape(local.size, beta.size)
-        return products * (beta != 0) if on_support else products
+        products = np.empty((local.size, beta.size))
+        for place, factor in enumerate(map(self._factor, local)):
+            np.matmul(factor, beta @ factor, out=products[place])
+        if on_support:
+            products *= beta != 0
+        return products
 
     def rows(self, rows: np.ndarray, local: np.ndarray) -> np.ndarray:
         out = np.empty((local.size, rows.size, self.columns.shape[0]))
@@ -260,7 +338,11 @@ class FactorStorage:
         return out
 
     def add_rows(self, rows: np.ndarray, columns: np.ndarray, weights: np.ndarray, out: np.ndarray) -> None:
-        out += (self.columns[rows] * weights[self.owner]) @ self.columns[columns].T
+        used = np.flatnonzero(weights)
+        for part, factors in self._pieces(used) if used.size else ():
+            left = factors[rows] * np.repeat(weights[part], self.ranks[part])
+            for cut in (slice(low, low + _TILE[1]) for low in range(0, columns.size, _TILE[1])):
+                out[:, cut] += left @ factors[columns[cut]].T
 
     def add_products(self, rows: np.ndarray, coefficients: np.ndarray, out: np.ndarray) -> None:
         for k in range(self.indices.size):
@@ -268,8 +350,7 @@ class FactorStorage:
 
     def _factor(self, k: int) -> np.ndarray:
         """Return the factor of a kernel, a view."""
-        last = self.first[k + 1] if k + 1 < self.first.size else self.owner.size
-        return self.columns[:, self.first[k] : last]
+        return self.columns[:, self.begin[k] : self.end[k]]
 
 
 class RecomputedStorage:
@@ -282,26 +363,41 @@ class RecomputedStorage:
         X: Any,
         normalization: Normalization,
         dtype: type,
+        places: np.ndarray | None = None,
     ) -> None:
-        self.indices, self.n, self.dtype = indices, X.shape[0], dtype
+        self.n, self.dtype = X.shape[0], dtype
+        # Its kernels are those at ``indices`` of ``bound``; a bank of a few of them counts them anew.
+        self._own, self.indices = indices, indices if places is None else places
         self._bound, self._X = bound, X
         # Centering takes the difference of nearly equal numbers: round after it, not before.
         self._working = dtype if normalization.means is None else np.float64
         self._normalization = normalization
         self._groups = make_groups(bound, indices)
-        self._views = [group.view(X) for group in self._groups]
-        place = {int(k): local for local, k in enumerate(indices)}
+        self._views = make_views(self._groups, X)
+        place = {int(k): local for local, k in enumerate(self._own)}
         self._locals = [np.array([place[int(k)] for k in group.indices]) for group in self._groups]
 
     def describe(self) -> str:
         return f"{self.indices.size} recomputed in each pass"
 
-    def subset(self, chosen: np.ndarray) -> PackedStorage | None:
+    def subset(self, chosen: np.ndarray, room: Room) -> list[Storage]:
+        """Hold as many as there is room for."""
         places, local = held_here(self.indices, chosen)
-        if places.size == 0:
-            return None
-        source = RecomputedStorage(self._bound, self.indices[local], self._X, self._normalization, self.dtype)
-        return PackedStorage(places, PackedStorage.fill(source).stack, self.n)
+        return self._part(places, local).held(room) if places.size else []
+
+    def held(self, room: Room) -> list[Storage]:
+        """Return the triangles of the first kernels, as many as there is room for, and the others as they are."""
+        size = np.dtype(self.dtype).itemsize * triangle_size(self.n)
+        count = room.take(self.indices.size, size)
+        every, found = np.arange(self.indices.size), list[Storage]()
+        if count:
+            found.append(PackedStorage.fill(self._part(self.indices[:count], every[:count]), room))
+        if count < self.indices.size:
+            found.append(self._part(self.indices[count:], every[count:]) if count else self)
+        return found
+
+    def _part(self, places: np.ndarray, local: np.ndarray) -> RecomputedStorage:
+        return RecomputedStorage(self._bound, self._own[local], self._X, self._normalization, self.dtype, places)
 
     def segments(
         self, start: int, stop: int, wanted: np.ndarray, samples: np.ndarray | None = None
@@ -335,11 +431,12 @@ class RecomputedStorage:
                     found.append((int(places[g]), kernel, numbers[order], scale))
         return found
 
-    def moved(self, indices: np.ndarray) -> PackedStorage:
-        return PackedStorage(indices, PackedStorage.fill(self).stack, self.n)
+    def moved(self, indices: np.ndarray) -> RecomputedStorage:
+        return self._part(indices, np.arange(indices.size))
 
     def tail(self, size: int) -> RecomputedStorage:
-        return RecomputedStorage(self._bound, self.indices, self._X[-size:], self._normalization.tail(size), self.dtype)
+        X, normalization = self._X[-size:], self._normalization.tail(size)
+        return RecomputedStorage(self._bound, self._own, X, normalization, self.dtype, self.indices)
 
     def adder(self, weights: np.ndarray) -> Adder:
         def add(start: int, stop: int, segment: np.ndarray) -> None:

@@ -10,8 +10,10 @@ import numpy as np
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.progress import silent
 from manykernels.core.results import Result, joined
+from manykernels.losses import Loss
 from manykernels.norms import LpNorm, LpPenalty, MixedNorm
 from manykernels.outer.group_lasso import group_lasso
+from manykernels.outer.memory import solver_bytes
 from manykernels.outer.multilevel import has_both_classes, multilevel_newton
 from manykernels.outer.newton import newton
 from manykernels.outer.spg import spg
@@ -35,11 +37,6 @@ _LARGE, _SAMPLES_PER_KERNEL = 1000, 8
 def selects_few(norm: Norm) -> bool:
     """Return whether the methods that ``automatic`` takes for this norm work on a few kernels at a time."""
     return isinstance(norm, MixedNorm) or (isinstance(norm, (LpNorm, LpPenalty)) and norm.p < _MANY_ITERATIONS)
-
-
-def may_take_newton(norm: Norm, n_samples: int) -> bool:
-    """Return whether ``automatic`` may come to the interior point, which factors matrices of all samples."""
-    return selects_few(norm) and n_samples <= _MANY_SAMPLES
 
 
 @one_blas_thread()
@@ -86,7 +83,8 @@ def _methods(problem: Problem) -> Iterator[Callable[..., Result]]:
         yield newton
     if not selects_few(problem.norm) or n_samples > _MANY_SAMPLES:
         yield group_lasso
-    if finite and n_samples <= _MANY_SAMPLES and (_steps_in_weights(problem) or not selects_few(problem.norm)):
+    last = n_samples <= _MANY_SAMPLES and (_steps_in_weights(problem) or not selects_few(problem.norm))
+    if finite and last and _has_memory_for_newton(problem):
         yield newton
 
 
@@ -108,12 +106,47 @@ def _coarse_weights(problem: Problem) -> np.ndarray | None:
 def _steps_in_weights(problem: Problem) -> bool:
     """Return whether Newton steps in the weights alone are the fastest for this (finite) p and these sizes."""
     n_tasks, n = problem.y.shape
-    if not isinstance(problem.norm, LpNorm):
+    return _are_steps_in_weights(problem.norm, n_tasks, n, problem.bank.n_kernels)
+
+
+def _are_steps_in_weights(norm: Norm, n_tasks: int, n: int, n_kernels: int) -> bool:
+    if not isinstance(norm, LpNorm):
         return False
-    if selects_few(problem.norm):
+    if selects_few(norm):
         return n_tasks * n**3 >= _HEAVY
-    few = problem.bank.n_kernels * _SAMPLES_PER_KERNEL <= n
-    return problem.norm.p < _FEW_ITERATIONS and n >= _LARGE and few
+    return norm.p < _FEW_ITERATIONS and n >= _LARGE and n_kernels * _SAMPLES_PER_KERNEL <= n
+
+
+def _has_memory_for_newton(problem: Problem) -> bool:
+    """Return whether the interior point may be tried last: what is planned for the others is less."""
+    n_tasks, n = problem.y.shape
+    need = solver_bytes("newton", problem.norm, problem.loss, n_tasks, n, problem.bank.n_kernels)
+    return problem.memory is None or need <= problem.memory
+
+
+def automatic_bytes(norm: Norm, loss: Loss, n_tasks: int, n: int, n_kernels: int) -> tuple[int, int]:
+    """Return the bytes that ``automatic`` takes beside the bank: at least, and with the interior point as its last.
+
+    Examples
+    --------
+    >>> from manykernels.losses import Hinge
+    >>> from manykernels.norms import LpNorm
+    >>> from manykernels.outer.automatic import automatic_bytes
+    >>> automatic_bytes(LpNorm(2), Hinge(), 1, 1000, 50)
+    (13660000, 25620808)
+    """
+
+    def need(solver: str) -> int:
+        return solver_bytes(solver, norm, loss, n_tasks, n, n_kernels)
+
+    finite = isinstance(norm, (LpNorm, LpPenalty)) and np.isfinite(norm.p)
+    methods = ["group_lasso"]
+    if finite and _are_steps_in_weights(norm, n_tasks, n, n_kernels):
+        methods.append("reduced_newton")
+    elif selects_few(norm):
+        methods.append("newton")
+    least = max(need(method) for method in methods)
+    return least, max(least, need("newton")) if finite and n <= _MANY_SAMPLES else least
 
 
 def _continued(first: Result, second: Result) -> Result:

@@ -116,6 +116,8 @@ class InteriorPoint:
         Twice the strength of a penalty of the weights; without it they are constrained.
     tol : float
         The gap that is wanted in the end: it bounds the weights of a group whose forms vanish (a mixed norm).
+    workspace : ndarray of shape (n, n), optional
+        Where combined kernels and their factors are written.
     """
 
     def __init__(
@@ -126,6 +128,7 @@ class InteriorPoint:
         weights: np.ndarray,
         fixed_tau: float | None = None,
         tol: float = 1e-6,
+        workspace: np.ndarray | None = None,
     ) -> None:
         self.problem, self.p, self.fixed_tau = problem, p, fixed_tau
         self.least = float(np.clip((_VANISHING * tol) ** 2, 1e-16, 1e-4))
@@ -136,7 +139,7 @@ class InteriorPoint:
         self.upper = np.array([np.broadcast_to(upper, problem.y.shape) for _, _, upper in parts])
         self.has_lower, self.has_upper = np.isfinite(self.lower), np.isfinite(self.upper)
         self.n_bounds = int(self.has_lower.sum() + self.has_upper.sum())
-        self.K = np.empty((problem.bank.n_samples, problem.bank.n_samples))
+        self.K = np.empty((problem.bank.n_samples,) * 2) if workspace is None else workspace
         self.n_iter = 0
         self.point, self.products = self._first_point(start, weights)
 
@@ -460,7 +463,8 @@ class _KernelSide:
         for t in range(n_tasks):
             A = K.copy() if n_tasks > 1 else K
             A[np.diag_indices(n)] += diagonal[t]
-            self.L.append(cholesky(A, lower=True, overwrite_a=True, check_finite=False))
+            # The transpose has the order that LAPACK wants: the factor takes the place of A.
+            self.L.append(cholesky(A.T, lower=True, overwrite_a=True, check_finite=False))
             right = np.vstack([G[t], np.ones((1, n))]).T
             self.H[t] = solve_triangular(self.L[t], right, lower=True, check_finite=False)
         self.m, self.tasks = m, n_tasks if intercept else 0
@@ -536,12 +540,13 @@ class _SampleSide:
         self.G = G.transpose(1, 0, 2).reshape(m, n_tasks * n)
         self.bend, self.P, self.p, self.has_tau = bend, P, p, True
         scaled = self.G / np.sqrt(bend)[:, None]
-        B = 2.0 * (scaled.T @ scaled)
+        B = scaled.T @ scaled
+        B *= 2.0
         for t in range(n_tasks):
             own = slice(t * n, (t + 1) * n)
             B[own, own] += K
         B[np.diag_indices_from(B)] += diagonal.ravel()
-        self.L = cholesky(B, lower=True, overwrite_a=True, check_finite=False)
+        self.L = cholesky(B.T, lower=True, overwrite_a=True, check_finite=False)
         self.tasks = n_tasks if intercept else 0
         self.n_groups = P.shape[1]
         self.g = (P / bend[:, None]).T @ self.G

@@ -93,6 +93,8 @@ def newton(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: 
         run = _Run(problem, p, tol)
         with run.recorder.interruptible():
             run.solve(max_iter, start)
+        if run.recorder.weights is not None:  # the interior point has written its factors there
+            problem.bank.combine(run.recorder.weights, out=run.K)
         return run.recorder.result(run.K)
 
 
@@ -127,7 +129,7 @@ class _Run:
         if isinstance(self.problem.norm, MixedNorm) and self.recorder.weights is not None:
             weights = self.recorder.weights
         weights = weights[chosen]
-        method = InteriorPoint(self._restricted(chosen), self.p, machine, weights, self.fixed_tau, self.tol)
+        method = InteriorPoint(self._restricted(chosen), self.p, machine, weights, self.fixed_tau, self.tol, self.K)
         target = _FIRST_TARGET
         for _ in range(max_iter - len(self.recorder.trace)):
             solution = method.run(max(target, _LAST_TARGET * self.tol))
@@ -140,6 +142,7 @@ class _Run:
                 at = np.searchsorted(chosen, after)
                 at[at == chosen.size] = 0
                 kept = np.where(chosen[at] == after, at, -1)
+                method.problem = self.problem  # the last working set leaves its room to the next
                 method.exchange(self._restricted(after), kept, quad_forms[np.searchsorted(self.candidates, after)])
                 chosen = after
             elif solution.certificate.gap > max(target, _LAST_TARGET * self.tol):

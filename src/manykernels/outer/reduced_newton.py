@@ -189,6 +189,7 @@ class _Run:
 
     def _choose(self, chosen: np.ndarray) -> None:
         self.chosen = chosen
+        self.own = self.problem  # the last working set leaves its room to the next
         self.own = replace(self.problem, bank=self.problem.bank.subset(chosen))
 
     def _evaluate(self, weights: np.ndarray, start: Machine | None, expected_gap: float) -> _Evaluation:
@@ -291,7 +292,7 @@ class Curvature:
         A = principal_block(K, self.free, np.float32)
         A[np.diag_indices_from(A)] += curvature + _RIDGE * A.diagonal().mean()
         right = np.vstack([G, np.ones(self.free.size)]).T.astype(np.float32)
-        inverse = cho_solve(cholesky_factor(A), right, check_finite=False).T.astype(np.float64)
+        inverse = cho_solve(cholesky_factor(A, overwrite=True), right, check_finite=False).T.astype(np.float64)
         self.response = inverse[:-1]
         if intercept:
             along = inverse[-1]

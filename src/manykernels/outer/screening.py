@@ -43,8 +43,11 @@ least L, so a later dual value is exact without it.
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, eigvalsh
+from scipy.linalg import LinAlgError, eigvalsh
+from scipy.linalg.lapack import dpotrf, dpotri
 
+from manykernels.compute.linalg import principal_block
+from manykernels.compute.packed import mirror_rows
 from manykernels.core.results import Machine
 from manykernels.problem import Problem
 
@@ -82,9 +85,8 @@ def surviving_kernels(
     ndarray of bool, of shape (len(candidates),)
         One pass over the candidates is made.
     """
-    K = problem.bank.combine(weights)
     gamma = max(problem.objective(machine) - lower_bound, 0.0)
-    reach = _Reach(problem, K, machine, gamma)
+    reach = _Reach(problem, problem.bank.combine(weights), machine, gamma)
     traces = np.maximum(problem.bank.inner_products(reach.inverse, candidates), 0.0)
     top = np.sqrt(problem.bank.largest_diagonals(candidates))
     t = _SAFETY * (np.sqrt(traces) * reach.rho + top * reach.fixed)
@@ -93,7 +95,10 @@ def surviving_kernels(
 
 
 class _Reach:
-    """How far a feasible point as good as the bound can be: S (``fixed``), rho and H^-1 of the module's docstring."""
+    """How far a feasible point as good as the bound can be: S (``fixed``), rho and H^-1 of the module's docstring.
+
+    K is overwritten.
+    """
 
     def __init__(self, problem: Problem, K: np.ndarray, machine: Machine, gamma: float) -> None:
         y, C, beta = problem.y, problem.C, machine.beta
@@ -127,7 +132,7 @@ def _best_ridge(K: np.ndarray, free: np.ndarray, reach: float, room: float) -> t
     """Return the eps that makes the bound of an average kernel smallest, and that bound."""
     if free.size == 0:
         return 0.0, 0.0
-    eigenvalues = np.maximum(eigvalsh(K[np.ix_(free, free)], check_finite=False), 0.0)
+    eigenvalues = np.maximum(eigvalsh(principal_block(K, free).T, overwrite_a=True, check_finite=False), 0.0)
     ridges = reach**2 / (room + 1e-300) * np.geomspace(1e-3, 10.0, 13)
     traces = np.sum(1.0 / (eigenvalues[:, None] + ridges[None, :]), axis=0) * float(np.mean(K.diagonal()))
     bounds = np.sqrt(traces * (reach**2 + ridges * room))
@@ -136,10 +141,25 @@ def _best_ridge(K: np.ndarray, free: np.ndarray, reach: float, room: float) -> t
 
 
 def _inverse(K: np.ndarray, free: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
-    """Return the inverse of K + diag on the free samples, 0 elsewhere."""
-    out = np.zeros_like(K)
-    if free.size:
-        H = K[np.ix_(free, free)]
-        H[np.diag_indices_from(H)] += diagonal[free]
-        out[np.ix_(free, free)] = cho_solve(cho_factor(H, check_finite=False), np.eye(free.size), check_finite=False)
-    return out
+    """Return the inverse of K + diag on the free samples, 0 elsewhere; it may take the place of K."""
+    H = principal_block(K, free)
+    H[np.diag_indices_from(H)] += diagonal[free]
+    inverse = _inverted(H)
+    if free.size == K.shape[0]:
+        return inverse
+    K[:] = 0.0
+    K[np.ix_(free, free)] = inverse
+    return K
+
+
+def _inverted(H: np.ndarray) -> np.ndarray:
+    """Return the inverse of a positive definite matrix in its place: memory is planned for no other."""
+    if H.size == 0:
+        return H
+    factor, status = dpotrf(H.T, overwrite_a=True, clean=False)
+    if status == 0:
+        factor, status = dpotri(factor, overwrite_c=True)
+    if status:
+        raise LinAlgError(f"a matrix of order {H.shape[0]} is not positive definite")
+    mirror_rows(factor, 0, factor.shape[0])
+    return factor.T

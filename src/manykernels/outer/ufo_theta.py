@@ -310,13 +310,16 @@ class SampleTheta(Theta):
 
     def advance(self, order: np.ndarray) -> None:
         for block in self._blocks(order):
-            if self.s.length[0] + block.size > self.s.samples.size:
-                self.settle()  # the log is full
-            values, places = self._catch_up(np.unique(block), block)
-            if self.rule.loss == steps.CUSTOM:
-                self._advance_by_asking(block, values, places)
-            else:
-                steps.walk_samples(self.rule, self.walk, self.s, values, self.own, self.y, self.gain, block, places)
+            self._advance_block(block)  # the kernel values of a block are gone before those of the next come
+
+    def _advance_block(self, block: np.ndarray) -> None:
+        if self.s.length[0] + block.size > self.s.samples.size:
+            self.settle()  # the log is full
+        values, places = self._catch_up(np.unique(block), block)
+        if self.rule.loss == steps.CUSTOM:
+            self._advance_by_asking(block, values, places)
+        else:
+            steps.walk_samples(self.rule, self.walk, self.s, values, self.own, self.y, self.gain, block, places)
 
     def _advance_by_asking(self, block: np.ndarray, values: np.ndarray, places: np.ndarray) -> None:
         for i, place in zip(block, places, strict=True):
@@ -352,19 +355,27 @@ class SampleTheta(Theta):
     def _squared_norms_in_blocks(self, beta: np.ndarray, support: np.ndarray) -> np.ndarray:
         total = np.zeros(self.pairs.n_kernels)
         for block in self._blocks(support):
-            rows = self.pairs.rows(block).reshape(block.size, self.n_samples, -1)
-            total += np.einsum("ijk,ij->k", rows, beta[block] @ beta.T, optimize=True)
+            self._add_norms(beta[block] @ beta.T, self.pairs.rows(block), total)
         return total
+
+    @staticmethod
+    def _add_norms(products: np.ndarray, values: np.ndarray, total: np.ndarray) -> None:
+        """Add the parts of some samples' rows; one after the other, since they are made double on the way."""
+        for own, rows in zip(products, values.reshape(*products.shape, -1), strict=True):
+            total += own @ rows
 
     def averaged(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         W = (self.beta[:, :, None] * self.walk.area - self.s.debt) / self.n_averaged
         scores = np.zeros_like(W)
         for block in self._blocks(np.arange(self.n_samples)):
-            values, places = self._values_of(block)
-            pieces = np.array_split(np.arange(block.size), n_threads())
-            parallel(lambda own: steps.add_components(values, W, block[own], places[own], scores), pieces)  # noqa: B023
+            self._add_components(block, W, scores)
         squared = np.einsum("ick,ick->k", W, scores)
         return W, scores.sum(axis=2), np.sqrt(np.maximum(squared, 0.0))
+
+    def _add_components(self, block: np.ndarray, W: np.ndarray, scores: np.ndarray) -> None:
+        values, places = self._values_of(block)
+        pieces = np.array_split(np.arange(block.size), n_threads())
+        parallel(lambda own: steps.add_components(values, W, block[own], places[own], scores), pieces)
 
     def forget_average(self) -> None:
         super().forget_average()
