@@ -26,7 +26,7 @@ class Sized:
     """A problem of which only the sizes are looked at."""
 
     def __init__(self, p, n_samples, n_kernels):
-        self.norm, self.y = LpNorm(p), np.empty((1, n_samples))
+        self.norm, self.loss, self.y, self.memory = LpNorm(p), Hinge(), np.empty((1, n_samples)), None
         self.bank = type("Bank", (), {"n_kernels": n_kernels, "capabilities": {"quad_forms"}})
 
 

@@ -40,6 +40,11 @@ every_cost = pytest.mark.parametrize("cost", [1e-2, 1.0, 100.0])
 every_share = pytest.mark.parametrize("share", [0.0, 0.3])  # of the largest alpha
 
 
+def rows_budget(rows, n_kernels):
+    """The least bytes with which so many rows are computed at a time; two more are there while they are turned."""
+    return (rows + 2) * 4 * N * n_kernels
+
+
 @dataclass(frozen=True)
 class Case:
     """Linear kernels on blocks of columns, whose values are multiples of 1/256: exact in single precision."""
@@ -217,7 +222,7 @@ def test_one_sample_at_a_time_is_the_same_walk(name, exact, form):
 @every_loss
 def test_rows_computed_in_blocks_give_the_same(name, exact, rows):
     own = case(name, 4)
-    held, blocks = (own.theta(1.0, 0.05, exact=exact, budget=b) for b in (LARGE, rows * 4 * N * 4))
+    held, blocks = (own.theta(1.0, 0.05, exact=exact, budget=b) for b in (LARGE, rows_budget(rows, 4)))
     assert (held.pairs.is_held, blocks.pairs.is_held) == (True, False)
     assert blocks.pairs.block_size == rows
     for theta in (held, blocks):
@@ -229,7 +234,7 @@ def test_rows_computed_in_blocks_give_the_same(name, exact, rows):
 
 def test_a_budget_below_one_row_is_refused():
     with pytest.raises(MemoryError, match="memory_budget"):
-        case("hinge", 4).theta(1.0, 0.0, budget=4 * N * 4 - 1)
+        case("hinge", 4).theta(1.0, 0.0, budget=rows_budget(1, 4) - 1)
 
 
 # --- the average -------------------------------------------------------------------------------------------
@@ -240,7 +245,7 @@ def components(own, w):
     return np.hstack([part.T @ own.X[:, columns] for part, columns in zip(w, own.columns, strict=True)])
 
 
-@pytest.mark.parametrize("budget", [LARGE, 4 * N * 3])
+@pytest.mark.parametrize("budget", [LARGE, rows_budget(1, 3)])
 @pytest.mark.parametrize("first", [0, N])
 @every_alpha
 @every_bounded_loss

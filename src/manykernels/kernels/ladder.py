@@ -35,7 +35,7 @@ from manykernels.kernels.storage import RecomputedStorage
 from manykernels.kernels.texts import LazyTexts
 
 _LEAST_NODES, _MORE_NODES = 8, 4
-_FINE_ERROR = 1e-10
+_FINE_ERROR = 1e-12
 
 
 class GaussianLadder:

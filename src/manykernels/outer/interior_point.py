@@ -51,6 +51,8 @@ _TO_BOUNDARY = 0.995
 _LEAST_STEP = 1e-9
 _MOST_GROWTH = 2.0  # of mu, by a step with the whole second-order correction
 _RIDGE = 1e-13
+# So many steps without a smaller gap are enough: the first ones may only center the iterate.
+_PATIENCE = 25
 # The first point keeps this distance from the bounds, as a part of the range that beta uses.
 _FIRST_MARGIN = 0.1
 _WORLDS_APART = 1e-4
@@ -162,13 +164,13 @@ class InteriorPoint:
 
     def run(self, tol: float, max_iter: int = 100) -> Solution:
         """Go on until the gap on these kernels is at most ``tol``, or no step is left; return the best iterate."""
-        best = self._solution()
+        best, idle = self._solution(), 0
         for _ in range(max_iter):
-            if best.certificate.gap <= tol or not self._advance():
+            if best.certificate.gap <= tol or idle == _PATIENCE or not self._advance():
                 break
-            current = self._solution()
+            current, idle = self._solution(), idle + 1
             if current.certificate.gap < best.certificate.gap:
-                best = current
+                best, idle = current, 0
         return best
 
     def exchange(self, problem: Problem, kept: np.ndarray, quad_forms: np.ndarray) -> None:
@@ -197,9 +199,13 @@ class InteriorPoint:
         point.d, point.s = self._scaled(d, point.tau), s
         self.products = self._products(point.x)
         if self.p > 1 and np.sum(point.d[~old] ** self.p) > _NEW_SHARE:
-            beta = self.beta(point.x)
-            machine = Machine(beta, np.einsum("k,tkn->tn", point.d, self.products), point.b)
-            self.point, self.products = self._first_point(machine, point.d)
+            self.center()
+
+    def center(self) -> None:
+        """Pull the iterate inside its bounds as at the beginning: products that outran the rest leave no step."""
+        point = self.point
+        machine = Machine(self.beta(point.x), np.einsum("k,tkn->tn", point.d, self.products), point.b)
+        self.point, self.products = self._first_point(machine, point.d)
 
     def complementarity(self, point: Point) -> float:
         """Return the mean product of a variable and its multiplier, those of the weights in units of ``omega``."""

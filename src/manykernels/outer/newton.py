@@ -130,7 +130,7 @@ class _Run:
             weights = self.recorder.weights
         weights = weights[chosen]
         method = InteriorPoint(self._restricted(chosen), self.p, machine, weights, self.fixed_tau, self.tol, self.K)
-        target = _FIRST_TARGET
+        target, centered = _FIRST_TARGET, False
         for _ in range(max_iter - len(self.recorder.trace)):
             solution = method.run(max(target, _LAST_TARGET * self.tol))
             gap, quad_forms = self._certify(chosen, solution)
@@ -144,9 +144,12 @@ class _Run:
                 kept = np.where(chosen[at] == after, at, -1)
                 method.problem = self.problem  # the last working set leaves its room to the next
                 method.exchange(self._restricted(after), kept, quad_forms[np.searchsorted(self.candidates, after)])
-                chosen = after
+                chosen, centered = after, False
             elif solution.certificate.gap > max(target, _LAST_TARGET * self.tol):
-                break  # the interior point has come to its end
+                if centered:
+                    break  # the interior point has come to its end
+                method.center()
+                centered = True
             if complete:
                 target = _NEXT_TARGET * solution.certificate.gap
         else:
