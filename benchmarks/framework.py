@@ -106,7 +106,7 @@ class Passes:
 def judge(setting: Setting, result: Result, problem: Problem | None = None) -> tuple[float, float]:
     """Return the objective of weights and machines, and the relative gap to the dual value of the same machines."""
     own = setting.problem("double") if problem is None else problem
-    K, beta = own.bank.combine(result.weights), result.machine.beta
+    K, beta = own.bank.combine(result.weights).array, result.machine.beta
     decision = beta @ K + result.machine.intercept[:, None]
     losses = sum(float(C @ own.loss.value(y, z)) for y, z, C in zip(own.y, decision, own.C, strict=True))
     quad_forms = own.bank.quad_forms(beta).sum(axis=0)

@@ -43,7 +43,7 @@ def kernels(client, n: int, m: int) -> None:
     X = np.random.default_rng(0).normal(size=(n, 8))
     bank = KernelBank([Gaussian(w, columns=[c]) for c in range(8) for w in np.geomspace(0.5, 8.0, m // 8)])
     remote, local = bind(bank, X, client), bank.bind(X)
-    beta, weights, K = np.random.default_rng(1).normal(size=n), np.full(m, 1.0 / m), np.empty((n, n))
+    beta, weights, K = np.random.default_rng(1).normal(size=n), np.full(m, 1.0 / m), local.workspace()
 
     def iterate(bound) -> None:
         bound.combine(weights, out=K)

@@ -213,7 +213,7 @@ def cpu_passes(device: Device, kernels: list, X: np.ndarray, beta: np.ndarray, w
     times = []
     for count in counts:
         bound = KernelBank(kernels[:count]).bind(X, storage="packed")
-        out = np.empty((n, n))
+        out = bound.workspace()
         forming = seconds(device, lambda bound=bound: bound.quad_forms(beta), 3)
         combining = seconds(device, lambda bound=bound, out=out, count=count: bound.combine(weights[:count], out), 3)
         times.append(np.array([combining, forming]))

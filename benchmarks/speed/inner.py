@@ -40,8 +40,8 @@ def row(n: int, C: float) -> str:
     bank, y = problem(n)
     rng = np.random.default_rng(0)
     weights = np.full(bank.n_kernels, 1 / bank.n_kernels)
-    K = bank.combine(weights)
-    moved = bank.combine(weights * (1 + 0.01 * rng.standard_normal(weights.size)))
+    K = bank.combine(weights).array
+    moved = bank.combine(weights * (1 + 0.01 * rng.standard_normal(weights.size))).array
     box = np.full(n, C)
     repeats = 5 if n < 4000 else 3
     svc = seconds(lambda: SVC(kernel="precomputed", C=C, tol=1e-3).fit(K, y), repeats)

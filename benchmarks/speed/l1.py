@@ -72,7 +72,7 @@ def main() -> None:
         for name in NAMES:
             X, y = load(name)
             bank = standard_bank(X).bind(X, normalize="trace", precision="double")
-            uniform = bank.combine(np.full(bank.n_kernels, 1 / bank.n_kernels)) * X.shape[0]
+            uniform = bank.combine(np.full(bank.n_kernels, 1 / bank.n_kernels)).array * X.shape[0]
             for C in (1.0, 100.0, 1000.0):
                 counted = Counted(bank)
                 problem = Problem(counted, Hinge(), LpNorm(p), y[None, :], np.full((1, y.size), C))

@@ -53,7 +53,7 @@ def main() -> None:
         for name in NAMES:
             X, y, kernels = case(name)
             bank = kernels.bind(X)
-            uniform = bank.combine(np.full(bank.n_kernels, 1 / bank.n_kernels))
+            uniform = bank.combine(np.full(bank.n_kernels, 1 / bank.n_kernels)).array
             for C in (1.0, 100.0):
                 problem = Problem(bank, Hinge(), LpNorm(p), y[None, :], np.full((1, y.size), C))
                 automatic(problem.tail(900), tol=1e-2)  # compiles

@@ -51,7 +51,7 @@ def kernel_walks() -> None:
         bank = standard_bank(X).bind(X, storage="recomputed")
         pairs, n, m = PairValues(bank, 1.0, 8 * 10**9), len(y), bank.n_kernels
         per_byte = streaming_seconds(pairs.triangle.nbytes) / pairs.triangle.nbytes
-        K = standard_bank(X).bind(X).combine(np.full(m, 1.0 / m))
+        K = standard_bank(X).bind(X).combine(np.full(m, 1.0 / m)).array
         svc = seconds(lambda K=K, labels=labels: SVC(C=1.0, kernel="precomputed").fit(K, labels))
         for loss_name, loss in (("hinge", Hinge()), ("logistic", Logistic())):
             joint = OneVsRest(loss, 1)

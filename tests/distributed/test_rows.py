@@ -12,7 +12,7 @@ from manykernels.distributed import load_rows
 from manykernels.distributed import row_block as on_worker
 from manykernels.distributed.row_bank import RowBank, RowSource
 from manykernels.distributed.row_problem import row_problem
-from manykernels.distributed.simplex_program import solve_program
+from manykernels.inner.simplex_program import solve_program
 from manykernels.kernels import Gaussian, KernelBank, Linear
 from manykernels.losses import EpsilonInsensitive, Hinge, Logistic, Squared, SquaredHinge
 from manykernels.norms import LpNorm, LpPenalty, MixedNorm
@@ -94,7 +94,7 @@ def test_learns_of_the_data_what_a_local_bank_learns(normalize, center, approxim
     for name in ("first", "scale", "largest", "mean", "errors"):
         np.testing.assert_allclose(getattr(bank, name), getattr(local, name), rtol=1e-9, atol=1e-12)
     few, _, _ = bank.sample(20)
-    assert few.combine(np.ones(4)).shape == (20, 20)
+    assert few.combine(np.ones(4)).array.shape == (20, 20)
 
 
 def test_the_program_of_the_planes():
@@ -189,9 +189,9 @@ def test_only_sums_as_long_as_the_features_travel(client):
         problem = row_problem(bank, Hinge(), LpNorm(1), True)
         K, D, before = bank.combine(np.full(3, 1 / 3)), int(bank.first[-1]), _bytes_sent(client)
         machine = problem.solve(K, None, 1e-2)
-        rounds = problem.bundles[0].offsets.size // 4
+        rounds = K.planes[0].offsets.size // 4
         sent[n] = (_bytes_sent(client) - before) / rounds
-        assert problem.inner_gap(machine) <= 1e-2 * problem.objective(machine)
+        assert machine.gap <= 1e-2 * machine.objective
         assert sent[n] < 1.2 * 8 * (4 * D + 4 * 50 + 12 * 4 * 33)
     assert 0.5 < sent[8000] / sent[1000] < 2.0
 

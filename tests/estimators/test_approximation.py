@@ -41,7 +41,7 @@ def test_equals_the_approximate_kernels_written_out(loss, p, C, intercept):
     found, expected = (automatic(problem, tol=1e-4) for problem in problems)
     assert found.converged
     assert found.certificate.primal == pytest.approx(expected.certificate.primal, rel=2e-4)
-    K = written.combine(found.weights)
+    K = written.combine(found.weights).array
     assert np.allclose(found.machine.decision, found.machine.beta @ K, atol=1e-8 * np.abs(found.machine.decision).max())
     assert np.allclose(bank.quad_forms(found.machine.beta), written.quad_forms(found.machine.beta), rtol=1e-6)
 

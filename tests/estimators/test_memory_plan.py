@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,12 +11,13 @@ import scipy.sparse as sp
 
 from manykernels import MKLClassifier, MKLClassifierCV, UFOMKLClassifier, mkl_path
 from manykernels.compute.memory import human_bytes
+from manykernels.core.solver import Sizes
 from manykernels.estimators import base
 from manykernels.estimators.memory_plan import HEADROOM, plan_memory
 from manykernels.kernels import Gaussian, KernelBank
 from manykernels.losses import Hinge, Logistic
 from manykernels.norms import LpNorm
-from manykernels.outer.memory import solver_bytes
+from manykernels.outer.group_lasso import GROUP_LASSO
 
 KERNELS = [Gaussian(w) for w in np.geomspace(0.3, 5.0, 50)]
 RNG = np.random.default_rng(0)
@@ -39,7 +41,7 @@ def test_kernels_and_solver_share_the_budget(norm, loss, n):
 
 
 def test_a_smooth_loss_needs_the_combined_kernel_and_one_factor():
-    assert solver_bytes("group_lasso", LpNorm(2), Logistic(), 1, 1000, 10) == 2 * 8 * 10**6
+    assert GROUP_LASSO.need(Sizes(1, 1000, 10), LpNorm(2), Logistic()).n_bytes == 2 * 8 * 10**6
 
 
 def test_the_plan_is_for_every_norm_of_a_path():
@@ -71,8 +73,8 @@ def test_the_interior_point_is_left_out_where_it_has_no_memory(monkeypatch):
 
     taken = []
     monkeypatch.setattr(automatic, "_PATIENCE", 1)
-    real = automatic.newton
-    monkeypatch.setattr(automatic, "newton", lambda *a, **k: taken.append(1) or real(*a, **k))
+    real = automatic.NEWTON
+    monkeypatch.setattr(automatic, "NEWTON", replace(real, run=lambda *a, **k: taken.append(1) or real(*a, **k)))
     n = X.shape[0]
     for budget, expected in ((int(2 * 8 * n * n), False), (10**9, True)):
         taken.clear()

@@ -25,9 +25,9 @@ from manykernels import (
 from manykernels.core.progress import listen
 from manykernels.kernels import Gaussian, GaussianLadder, KernelBank, Linear, Nystroem, Polynomial, RandomFourier
 from manykernels.kernels.pairs import PairValues
+from manykernels.literature.obscure import obscure
 from manykernels.losses import Hinge, MulticlassHinge, OneVsRest, StructuredHinge
 from manykernels.norms import ElasticNorm, LpNorm
-from manykernels.outer.baselines.obscure import obscure
 from manykernels.outer.ufo import ufo
 from manykernels.outer.ufo_theta import SampleTheta, make_rule
 
@@ -625,7 +625,7 @@ def test_obscure_comes_near_the_optimum_and_stays_in_its_ball():
     best = ufo(SampleTheta(pairs, loss, y, C, make_rule(loss, 0.0, float(n), 5, exact=True)), epochs=500, tol=1e-5)
     assert best.certificate.dual <= found.certificate.primal <= 1.05 * best.certificate.primal
     norm = ElasticNorm()
-    decisions = bank.combine(found.coef) @ found.beta[:, 0]
+    decisions = bank.combine(found.coef).array @ found.beta[:, 0]
     value = norm.value(found.norms) + np.maximum(0, 1 - y[:, 0] * decisions).sum()
     assert value == pytest.approx(found.certificate.primal, rel=1e-4)
     assert norm.value(found.norms) <= min(step.objective for step in found.trace[:5]) + 1e-9

@@ -11,7 +11,7 @@ class OnDevice:
     """A matrix in memory that pretends to be far away; ``rounds`` as single precision does."""
 
     def __init__(self, K, rounds=False):
-        self.K, self.n, self.rounds, self.n_blocks = K, K.shape[0], rounds, 0
+        self.K, self.n_samples, self.rounds, self.n_blocks = K, K.shape[0], rounds, 0
         self.unit_roundoff = 2.0**-24 if rounds else 2.0**-53
 
     def _rounded(self, values):

@@ -12,8 +12,8 @@ class Rows:
     """A matrix in memory that pretends to be rows on demand."""
 
     def __init__(self, K, n_rows):
-        self.K, self.n = K, K.shape[0]
-        self.cache = RowCache(self._compute, 4 * n_rows * self.n)
+        self.K, self.n_samples = K, K.shape[0]
+        self.cache = RowCache(self._compute, 4 * n_rows * self.n_samples)
 
     def _compute(self, rows, columns, out):
         out[...] = self.K[np.ix_(rows, columns)]

@@ -200,7 +200,7 @@ def test_triangles_are_those_of_the_matrix(order, options):
         own = H @ own @ H
     if "normalize" not in options:
         own = own / own.diagonal().mean()
-    np.testing.assert_allclose(bound.combine(np.ones(1)), own, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(bound.combine(np.ones(1)).array, own, rtol=0, atol=1e-12)
 
 
 def test_matrices_with_the_same_mark_are_compared():

@@ -66,7 +66,7 @@ def test_names(columns, expected):
 @pytest.mark.parametrize(("columns", "expected"), BY_POSITION[1:6] + BY_NAME)
 def test_a_kernel_sees_its_columns_and_no_other(columns, expected):
     bank = KernelBank([Linear(columns=columns)]).bind(table(), normalize=None, precision="double")
-    np.testing.assert_allclose(bank.combine(np.ones(1)), VALUES[:, expected] @ VALUES[:, expected].T, atol=1e-12)
+    np.testing.assert_allclose(bank.combine(np.ones(1)).array, VALUES[:, expected] @ VALUES[:, expected].T, atol=1e-12)
 
 
 BAD = [

@@ -88,7 +88,9 @@ def test_missing_views():
         for precision, tolerance in (("single", 1e-6), ("double", 1e-12)):
             here = bank.bind(X, precision="double")
             there = bank.bind(X, device="torch:cpu", storage=storage, precision=precision)
-            np.testing.assert_allclose(there.combine(weights), here.combine(weights), rtol=0, atol=3 * tolerance)
+            np.testing.assert_allclose(
+                there.combine(weights).array, here.combine(weights).array, rtol=0, atol=3 * tolerance
+            )
             error = np.abs(there.quad_forms(beta) - here.quad_forms(beta))
             assert np.all(error <= tolerance * size_of(here, beta))
 
@@ -100,7 +102,7 @@ def test_a_subset_is_on_the_cpu_for_few_samples_only():
     part = bank.subset([2, 1])
     assert isinstance(part, DeviceBank)
     assert part.names == [bank.names[2], bank.names[1]]
-    np.testing.assert_allclose(part.combine(np.array([0.0, 1.0])), bank.matrix(1), rtol=0, atol=1e-7)
+    np.testing.assert_allclose(part.combine(np.array([0.0, 1.0])).array, bank.matrix(1), rtol=0, atol=1e-7)
     again = part.subset([1])
     np.testing.assert_allclose(again.matvecs(np.ones(600))[0], bank.matrix(1).sum(axis=0), rtol=1e-6)
 
@@ -127,7 +129,7 @@ def test_memory_that_does_not_suffice_means_smaller_blocks_and_less_that_is_held
     bank = both()[1]
     assert "computed" in bank.describe_storage()
     weights, beta = np.linspace(0.0, 1.0, bank.n_kernels), some_beta(zeros=0.2)
-    np.testing.assert_allclose(bank.combine(weights), expected.combine(weights), rtol=0, atol=1e-5)
+    np.testing.assert_allclose(bank.combine(weights).array, expected.combine(weights).array, rtol=0, atol=1e-5)
     assert np.all(np.abs(bank.quad_forms(beta) - expected.quad_forms(beta)) <= 1e-6 * size_of(expected, beta))
     np.testing.assert_allclose(bank.matvecs(beta[0]), expected.matvecs(beta[0]), rtol=0, atol=1e-4)
 
@@ -144,7 +146,7 @@ def test_the_combined_kernel_on_a_device(monkeypatch, fits, precision):
     weights, K = np.linspace(0.0, 0.1, bank.n_kernels), bank.workspace()
     for own in (weights, weights[::-1].copy()):
         bank.combine(own, out=K)
-        expected, beta = here.combine(own), some_beta()
+        expected, beta = here.combine(own).array, some_beta()
         size = np.abs(expected).max() * np.abs(beta).sum(axis=1).max()
         np.testing.assert_allclose(K.product(beta), beta @ expected, rtol=0, atol=tolerance * size)
         np.testing.assert_allclose(K.diagonal(), expected.diagonal(), rtol=1e-6)
@@ -184,7 +186,7 @@ def test_every_kernel_of_a_ladder_is_the_true_one(normalize):
     few[[2, 400]] = 0.5
     for weights in (few, many, np.zeros(600)):
         scale = exact.scale.max() * (weights.sum() + 1.0)
-        np.testing.assert_allclose(bank.combine(weights), exact.combine(weights), rtol=0, atol=1e-6 * scale)
+        np.testing.assert_allclose(bank.combine(weights).array, exact.combine(weights).array, rtol=0, atol=1e-6 * scale)
 
 
 def test_ladders_in_double_precision_beside_plain_kernels_and_on_few_samples():
@@ -199,7 +201,7 @@ def test_ladders_in_double_precision_beside_plain_kernels_and_on_few_samples():
     chosen = np.array([601, 0, 5])
     np.testing.assert_allclose(bank.subset(chosen).matvecs(beta[0]), exact.subset(chosen).matvecs(beta[0]), atol=1e-11)
     weights = np.random.default_rng(5).random(602)
-    np.testing.assert_allclose(bank.combine(weights), exact.combine(weights), rtol=0, atol=1e-10)
+    np.testing.assert_allclose(bank.combine(weights).array, exact.combine(weights).array, rtol=0, atol=1e-10)
 
 
 # -- predictions -----------------------------------------------------------------------------------------------------

@@ -315,7 +315,7 @@ def test_pair_values_are_the_kernels_of_the_bank(normalize):
     kernels = [*some_kernels(), Gaussian(2.0), Gaussian(0.5, columns=[1])]
     bank = KernelBank(kernels).bind(X4, normalize=normalize)
     pairs, every = PairValues(bank, 0.0, 10**9), np.arange(25)
-    expected = np.array([bank.combine(one) for one in np.eye(8)])
+    expected = np.array([bank.combine(one).array for one in np.eye(8)])
     values = pairs.rows(every).reshape(25, 25, 8)
     np.testing.assert_allclose(values.transpose(2, 0, 1), expected, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(pairs.diagonals().T, [K.diagonal() for K in expected], rtol=1e-5, atol=1e-5)

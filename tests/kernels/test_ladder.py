@@ -44,13 +44,15 @@ def test_same_numbers_as_single_kernels(normalize, center):
     np.testing.assert_allclose(ladder.inner_products(M), single.inner_products(M), atol=1e-6 * scale)
     dense, few = RNG.random(270), np.where(np.arange(270) % 90 == 0, 1.0, 0.0)
     for weights in (dense, few):
-        np.testing.assert_allclose(ladder.combine(weights), single.combine(weights), atol=1e-5 * weights.sum())
+        np.testing.assert_allclose(
+            ladder.combine(weights).array, single.combine(weights).array, atol=1e-5 * weights.sum()
+        )
     chosen = np.array([3, 77, 200])
     np.testing.assert_allclose(ladder.matvecs(beta, chosen), single.matvecs(beta, chosen), atol=1e-6)
     np.testing.assert_allclose(ladder.diagonal(chosen), single.diagonal(chosen), atol=1e-6)
     part, single_part = ladder.tail(25), single.tail(25)
     np.testing.assert_allclose(part.quad_forms(beta[-25:]), single_part.quad_forms(beta[-25:]), atol=1e-6 * scale)
-    np.testing.assert_allclose(part.combine(few), single_part.combine(few), atol=1e-5 * few.sum())
+    np.testing.assert_allclose(part.combine(few).array, single_part.combine(few).array, atol=1e-5 * few.sum())
     assert ladder.names[200] == single.names[200]
     assert len(ladder.names) == len(ladder.groups) == 270
 
@@ -100,7 +102,7 @@ def test_the_certificate_holds_for_the_true_kernels(norm):
     beta = np.zeros(60)
     beta[model.support_] = model.dual_coef_[0]
     true = plain(LADDERS).bind(X, precision="double")
-    quad_forms, decision = true.quad_forms(beta), true.combine(model.weights_) @ beta
+    quad_forms, decision = true.quad_forms(beta), true.combine(model.weights_).array @ beta
     r = 2 * norm / (1 + norm)
     primal = 0.5 * np.sum((model.weights_ * np.sqrt(quad_forms)) ** r) ** (2 / r)
     primal += 10.0 * np.maximum(0.0, 1.0 - Y * (decision + model.intercept_[0])).sum()
@@ -118,10 +120,10 @@ def test_ladders_beside_plain_kernels():
     assert list(one.names) == other.names
     np.testing.assert_allclose(one.quad_forms(BETA), other.quad_forms(BETA), atol=1e-4)
     weights = RNG.random(122)
-    np.testing.assert_allclose(one.combine(weights), other.combine(weights), atol=1e-5)
+    np.testing.assert_allclose(one.combine(weights).array, other.combine(weights).array, atol=1e-5)
     chosen = np.array([0, 1, 50, 121])
     np.testing.assert_allclose(
-        one.subset(chosen).combine(np.ones(4)), other.subset(chosen).combine(np.ones(4)), atol=1e-6
+        one.subset(chosen).combine(np.ones(4)).array, other.subset(chosen).combine(np.ones(4)).array, atol=1e-6
     )
     model = MKLClassifier(mixed).fit(X, Y)
     assert model.objective_ == pytest.approx(MKLClassifier(single).fit(X, Y).objective_, rel=2e-3)
@@ -151,7 +153,7 @@ def test_a_large_C_gets_the_digits_it_needs(C, tol):
     beta = np.zeros(60)
     beta[model.support_] = model.dual_coef_[0]
     true = plain(ladder).bind(X, precision="double")
-    quad_forms, decision = true.quad_forms(beta), true.combine(model.weights_) @ beta
+    quad_forms, decision = true.quad_forms(beta), true.combine(model.weights_).array @ beta
     losses = C * np.maximum(0.0, 1.0 - Y * (decision + model.intercept_[0])).sum()
     primal = 0.5 * np.sum(model.weights_ * np.sqrt(quad_forms)) ** 2 + losses
     gap = (primal - (Y @ beta - 0.5 * quad_forms.max())) / primal

@@ -37,7 +37,7 @@ def banks(data=X, **settings):
 def test_rows_products_and_forms_are_those_of_the_matrices(settings, sparse):
     rows, packed = banks(sp.csr_matrix(X) if sparse else X, **settings)
     K = rows.combine(WEIGHTS)
-    dense = packed.combine(WEIGHTS)
+    dense = packed.combine(WEIGHTS).array
     K.cache.restrict(np.arange(0, 90, 2))
     wanted = np.array([5, 17, 80, 3])
     assert np.allclose(K.cache.values[K.cache.places(wanted)], dense[wanted][:, ::2], atol=2e-6 * np.abs(dense).max())
@@ -97,7 +97,7 @@ def test_other_weights_forget_the_rows_and_not_the_products():
     K.cache.places(np.array([7]))
     other = WEIGHTS[::-1].copy()
     assert rows.combine(other, out=K) is K
-    assert np.allclose(K.cache.values[K.cache.places(np.array([7]))], packed.combine(other)[[7]], atol=1e-6)
+    assert np.allclose(K.cache.values[K.cache.places(np.array([7]))], packed.combine(other).array[[7]], atol=1e-6)
     computed = K.cache.n_computed
     rows.combine(other, out=K).cache.places(np.array([7]))
     assert K.cache.n_computed == computed
@@ -114,12 +114,12 @@ def test_the_diagonal_is_computed_once_for_given_weights(monkeypatch):
         rows.combine(WEIGHTS.copy(), out=K)
     assert asked == [5]
     rows.combine(WEIGHTS[::-1].copy(), out=K)
-    assert np.allclose(K.diagonal(), packed.combine(WEIGHTS[::-1]).diagonal(), rtol=1e-6)
+    assert np.allclose(K.diagonal(), packed.combine(WEIGHTS[::-1]).array.diagonal(), rtol=1e-6)
 
 
 def test_the_tail_is_a_bank_in_memory():
     rows, packed = banks()
-    assert np.allclose(rows.tail(20).combine(WEIGHTS), packed.combine(WEIGHTS)[-20:, -20:], atol=1e-6)
+    assert np.allclose(rows.tail(20).combine(WEIGHTS).array, packed.combine(WEIGHTS).array[-20:, -20:], atol=1e-6)
 
 
 def test_ladders_are_refused():

@@ -32,8 +32,8 @@ def test_values_and_derivatives(form):
     bank = KernelBank(KERNELS).bind_product(form(X))
     d, beta = np.array([0.4, 0.0, 1.3, 0.2]), RNG.standard_normal((2, 40))
     beta[1, :30] = 0.0
-    np.testing.assert_allclose(bank.combine(d), naive(X, X, d), atol=1e-12)
-    out = np.empty((40, 40))
+    np.testing.assert_allclose(bank.combine(d).array, naive(X, X, d), atol=1e-12)
+    out = bank.workspace()
     assert bank.combine(d, out) is out
     forms, step = bank.derivative_forms(d, beta), 1e-6
     for k in range(4):
@@ -54,7 +54,7 @@ def test_the_gradient_of_the_objective_by_differences():
     d, step = np.array([0.4, 0.1, 1.3, 0.2]), 1e-4
 
     def value(d):
-        return problem.objective(problem.solve(bank.combine(d), tol=1e-13))
+        return problem.solve(bank.combine(d), tol=1e-13).objective
 
     machine = problem.solve(bank.combine(d), tol=1e-13)
     gradient = -0.5 * bank.derivative_forms(d, machine.beta)[0]

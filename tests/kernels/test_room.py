@@ -41,7 +41,7 @@ def test_a_subset_holds_what_fits(room):
     np.testing.assert_allclose(part.matvecs(beta), grams @ beta, atol=1e-4)
     np.testing.assert_allclose(part.quad_forms(beta), np.einsum("i,kij,j->k", beta, grams, beta), rtol=1e-5)
     weights = np.arange(5.0)
-    np.testing.assert_allclose(part.combine(weights), np.tensordot(weights, grams, 1), atol=1e-5)
+    np.testing.assert_allclose(part.combine(weights).array, np.tensordot(weights, grams, 1), atol=1e-5)
     M = np.outer(beta, beta) + np.eye(N)
     np.testing.assert_allclose(part.inner_products(M), np.einsum("kij,ij->k", grams, M), rtol=1e-5)
 
@@ -60,10 +60,10 @@ def test_a_subset_of_a_subset_counts_its_kernels_anew():
     bank = KernelBank(PLAIN).bind(X, storage="recomputed", memory_budget=1)
     part = bank.subset(np.array([1, 4, 6, 9])).subset(np.array([1, 3]))
     assert [type(s) for s in part.storages] == [RecomputedStorage]
-    np.testing.assert_allclose(part.combine(np.array([1.0, 2.0])), naive(PLAIN)[[4, 9]].T @ [1.0, 2.0], atol=1e-5)
+    np.testing.assert_allclose(part.combine(np.array([1.0, 2.0])).array, naive(PLAIN)[[4, 9]].T @ [1.0, 2.0], atol=1e-5)
     tail = part.tail(20)
     np.testing.assert_allclose(
-        tail.combine(np.array([1.0, 2.0])), (naive(PLAIN)[[4, 9]].T @ [1.0, 2.0])[-20:, -20:], atol=1e-5
+        tail.combine(np.array([1.0, 2.0])).array, (naive(PLAIN)[[4, 9]].T @ [1.0, 2.0])[-20:, -20:], atol=1e-5
     )
 
 
@@ -80,9 +80,9 @@ def test_factors_are_copied_where_there_is_room_and_shared_where_there_is_none(r
     grams, beta = naive(kernels)[chosen], np.random.default_rng(1).normal(size=(2, N))
     np.testing.assert_allclose(part.quad_forms(beta), np.einsum("ti,kij,tj->tk", beta, grams, beta), rtol=1e-9)
     np.testing.assert_allclose(part.matvecs(beta[0]), grams @ beta[0], atol=1e-9)
-    np.testing.assert_allclose(part.combine(np.arange(4.0)), np.tensordot(np.arange(4.0), grams, 1), atol=1e-9)
+    np.testing.assert_allclose(part.combine(np.arange(4.0)).array, np.tensordot(np.arange(4.0), grams, 1), atol=1e-9)
     np.testing.assert_allclose(part.inner_products(np.eye(N)), np.einsum("kii->k", grams), rtol=1e-9)
-    np.testing.assert_allclose(part.tail(7).combine(np.ones(4)), grams.sum(axis=0)[-7:, -7:], atol=1e-9)
+    np.testing.assert_allclose(part.tail(7).combine(np.ones(4)).array, grams.sum(axis=0)[-7:, -7:], atol=1e-9)
     whole = bank.subset(np.arange(8))
     assert np.shares_memory(whole.storages[0].columns, bank.storages[0].columns)
 
@@ -99,7 +99,7 @@ def test_few_factors_at_a_time_give_the_same(monkeypatch):
     beta = np.random.default_rng(1).normal(size=N)
     np.testing.assert_allclose(part.quad_forms(beta), np.einsum("i,kij,j->k", beta, grams, beta), rtol=1e-9)
     weights = np.array([1.0, 0.0, 2.0, 0.5, 3.0])
-    np.testing.assert_allclose(part.combine(weights), np.tensordot(weights, grams, 1), atol=1e-9)
+    np.testing.assert_allclose(part.combine(weights).array, np.tensordot(weights, grams, 1), atol=1e-9)
     M = np.outer(beta, beta)
     np.testing.assert_allclose(part.inner_products(M), np.einsum("kij,ij->k", grams, M), rtol=1e-9)
     out = np.zeros((3, N), np.float32)

@@ -54,10 +54,10 @@ def optimum(problem, solver=automatic):
 def recomputed(problem, found):
     """The objective from weights, coefficients and intercepts alone."""
     bank, result = found.bank, found.result
-    K = bank.combine(result.weights)
+    K = bank.combine(result.weights).array
     beta = result.machine.beta
     z = beta @ K + result.machine.intercept[:, None]
-    q = np.array([np.sum(beta * (beta @ bank.combine(e))) for e in np.eye(len(result.weights))])
+    q = np.array([np.sum(beta * (beta @ bank.combine(e).array)) for e in np.eye(len(result.weights))])
     return problem.norm.regularizer(result.weights, q) + np.sum(problem.C * problem.loss.value(problem.y, z))
 
 
@@ -372,7 +372,9 @@ def test_weights_and_machine_belong_together_when_a_solve_is_interrupted(monkeyp
     with listen(lambda _: None):
         found = greedy(products(Squared(), REGRESSION, 10.0), corrective=False)
     machine = found.result.machine
-    np.testing.assert_allclose(machine.beta @ found.bank.combine(found.result.weights), machine.decision, atol=1e-5)
+    np.testing.assert_allclose(
+        machine.beta @ found.bank.combine(found.result.weights).array, machine.decision, atol=1e-5
+    )
 
 
 # -- what a solver asks for --------------------------------------------------------------------------------
@@ -430,8 +432,8 @@ def test_a_collection_is_a_bank_that_grows():
     assert list(chosen.names) == ["x2", "x0 * x1"]
     weights = np.array([0.3, 0.5])
     expected = 0.3 * collection.matrix(3) + 0.5 * collection.matrix(1)
-    np.testing.assert_allclose(chosen.combine(weights), expected, rtol=1e-12)
-    np.testing.assert_allclose(every.combine(np.array([0, 0.5, 0, 0.3])), expected, rtol=1e-12)
+    np.testing.assert_allclose(chosen.combine(weights).array, expected, rtol=1e-12)
+    np.testing.assert_allclose(every.combine(np.array([0, 0.5, 0, 0.3])).array, expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("precision", ["single", "double"])

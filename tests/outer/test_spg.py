@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from manykernels.literature.pgd import pgd
 from manykernels.losses import EpsilonInsensitive, Hinge, Logistic, Squared
 from manykernels.norms import LpNorm, LpPenalty, Penalty
 from manykernels.outer.automatic import automatic
-from manykernels.outer.baselines.pgd import pgd
 from manykernels.outer.group_lasso import group_lasso
 from manykernels.outer.newton import newton
 from manykernels.outer.spg import Options, ProjectedGradient, spg

@@ -17,8 +17,8 @@ from sklearn.preprocessing import StandardScaler
 
 from manykernels import datasets
 from manykernels.kernels import Linear, ProductKernels
+from manykernels.literature.hierarchical import hierarchical
 from manykernels.losses import Squared
-from manykernels.outer.baselines.hierarchical import hierarchical
 
 # Table 6.2: training, validation and test sizes.
 SIZES = {

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.papers.many_kernels.common import arguments, conclude, plot
-from manykernels.outer.baselines.coordinate import gradient_sampling, racdm, rcdm
+from manykernels.literature.coordinate import gradient_sampling, racdm, rcdm
 
 
 def main() -> None:

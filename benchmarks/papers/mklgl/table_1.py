@@ -13,8 +13,8 @@ import numpy as np
 from benchmarks.framework import Setting, expected, run, show
 from benchmarks.papers.mklgl.common import GAP, accuracy, arguments, best_C, signs, split
 from manykernels.kernels import standard_bank
+from manykernels.literature.simple import simple
 from manykernels.norms import LpNorm
-from manykernels.outer.baselines.simple import simple
 from manykernels.outer.group_lasso import group_lasso
 
 SOLVERS = {"SimpleMKL": simple, "MKLGL": group_lasso}

@@ -15,9 +15,9 @@ import numpy as np
 from benchmarks.framework import Setting, expected, run, show
 from benchmarks.papers.mklgl.common import GAP, accuracy, arguments, best_C, standardized
 from manykernels.kernels import KernelBank, Linear
+from manykernels.literature.silp import silp
+from manykernels.literature.simple import simple
 from manykernels.norms import LpNorm
-from manykernels.outer.baselines.silp import silp
-from manykernels.outer.baselines.simple import simple
 from manykernels.outer.group_lasso import group_lasso
 
 NORMS = (1.0, 2.0, 3.0, 4.0, 10.0, 100.0, 1000.0)

@@ -23,10 +23,10 @@ from sklearn.model_selection import StratifiedKFold
 from manykernels import MKLClassifier, datasets
 from manykernels.core.progress import listen
 from manykernels.kernels import Gaussian, KernelBank, standard_bank
+from manykernels.literature.pgd import pgd
 from manykernels.losses import Hinge
 from manykernels.norms import LpPenalty
 from manykernels.outer.automatic import automatic
-from manykernels.outer.baselines.pgd import pgd
 from manykernels.outer.spg import Options, spg
 from manykernels.problem import Problem
 

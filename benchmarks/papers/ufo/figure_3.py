@@ -24,8 +24,8 @@ from benchmarks.papers.vskl.table_1 import load
 from manykernels import UFOMKLClassifier
 from manykernels.kernels import Gaussian, KernelBank
 from manykernels.kernels.pairs import PairValues
+from manykernels.literature.obscure import obscure
 from manykernels.losses import MulticlassHinge
-from manykernels.outer.baselines.obscure import obscure
 from manykernels.outer.ufo import ufo
 from manykernels.outer.ufo_theta import SampleTheta, make_rule
 
@@ -82,7 +82,7 @@ def against_kernels(X, y, views, split, epochs: int) -> None:
     K = bank(X[train], views, 20).bind(X[train])
     started = time.perf_counter()
     weights = np.full(K.n_kernels, 1.0 / K.n_kernels)
-    svc = SVC(C=C, kernel="precomputed").fit(K.combine(weights), y[train])
+    svc = SVC(C=C, kernel="precomputed").fit(K.combine(weights).array, y[train])
     print(f"the mean of 120 kernels, sklearn SVC   {time.perf_counter() - started:8.1f} s  "
           f"{100 * svc.score(K.cross(X[test], weights), y[test]):5.1f} %")  # fmt: skip
 

@@ -21,12 +21,12 @@ import numpy as np
 from benchmarks.papers.spg_gmkl.tables import OutOfTimeError, load
 from manykernels.core.progress import listen
 from manykernels.kernels import Gaussian, KernelBank, standard_bank
+from manykernels.literature.hessian import hessian
+from manykernels.literature.pgd import pgd
+from manykernels.literature.simple import simple
 from manykernels.losses import Hinge
 from manykernels.norms import LpNorm, MixedNorm
 from manykernels.outer.automatic import automatic
-from manykernels.outer.baselines.hessian import hessian
-from manykernels.outer.baselines.pgd import pgd
-from manykernels.outer.baselines.simple import simple
 from manykernels.outer.mirror import MirrorDescent, mirror
 from manykernels.problem import Problem
 

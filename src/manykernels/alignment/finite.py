@@ -191,4 +191,4 @@ def _found(bank: Any, target: Target, weights: np.ndarray) -> Aligned:
 
 def combined_alignment(bank: Any, weights: np.ndarray, target: Target) -> float:
     """Return the alignment of a combined kernel."""
-    return centered_alignment(bank.combine(weights), target)
+    return centered_alignment(bank.combine(weights).array, target)

@@ -131,7 +131,7 @@ class _Listed:
         return G / np.outer(self.norms[chosen], self.norms[chosen]), self.products[chosen]
 
     def combine(self, weights: np.ndarray) -> np.ndarray:
-        return self.bank.combine(self._every(weights))
+        return self.bank.combine(self._every(weights)).array
 
     def limit(self, weights: np.ndarray) -> float:
         """Return the total weight that the certificate is for: here that of the best combination is known."""
@@ -197,7 +197,7 @@ class _Family:
         return self.G, self.b
 
     def combine(self, weights: np.ndarray) -> np.ndarray:
-        return self.collection.bank().combine(weights)
+        return self.collection.bank().combine(weights).array
 
     def limit(self, weights: np.ndarray) -> float:
         return _MARGIN * float(weights.sum())

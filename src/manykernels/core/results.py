@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -18,21 +20,64 @@ _USELESS = 100.0
 
 
 @dataclass(frozen=True)
-class Machine:
-    """A kernel machine for each task, with the kernel fixed.
+class Iterate:
+    """Coefficients and intercepts of the tasks: where an inner solver begins, and what its machine adds values to.
 
     Attributes
     ----------
     beta : ndarray of shape (n_tasks, n_samples)
-        Signed dual coefficients; feasible for the dual problem.
+        Signed dual coefficients.
     decision : ndarray of shape (n_tasks, n_samples)
         ``K beta``: the predictions on the training samples without the intercept.
     intercept : ndarray of shape (n_tasks,)
     """
 
-    beta: np.ndarray
-    decision: np.ndarray
+    beta: Any
+    decision: Any
     intercept: np.ndarray
+
+
+@dataclass(frozen=True)
+class Machine(Iterate):
+    """A kernel machine for each task, with the kernel fixed, and what it is worth.
+
+    ``beta`` is feasible for the dual problem. Where the samples are elsewhere, ``beta`` and ``decision`` are what is
+    known of them here.
+
+    Attributes
+    ----------
+    quadratic : float
+        beta' K beta, summed over the tasks, as all of these.
+    losses : float
+        The weighted losses of the predictions.
+    conjugates_at : function of float
+        The conjugates at a part of beta, from 0 to 1, or an upper bound of them.
+    conjugates : float
+        Those at beta itself.
+    """
+
+    quadratic: float
+    losses: float
+    conjugates_at: Callable[[float], float]
+    conjugates: float
+
+    @property
+    def objective(self) -> float:
+        """The primal value of the problem with the kernel fixed."""
+        return 0.5 * self.quadratic + self.losses
+
+    @property
+    def dual_objective(self) -> float:
+        """The dual value of the problem with the kernel fixed: it lies below the optimum of the machine."""
+        return -0.5 * self.quadratic - self.conjugates
+
+    @property
+    def gap(self) -> float:
+        """The inner solver's own error: primal minus dual value of the problem with the kernel fixed.
+
+        Needs no pass over the kernels, since beta' K beta is beta' decision.
+        """
+        return self.quadratic + self.losses + self.conjugates
 
 
 @dataclass(frozen=True)

@@ -154,13 +154,12 @@ class DaskBank(BoundBank):
 
     # -- sums over the kernels ------------------------------------------------------------------------------------
 
-    def combine_signed(self, weights: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """Return sum_k weights[k] K_k as a symmetric float64 array of shape (n, n), written to ``out`` if given."""
+    def fill(self, weights: np.ndarray, out: np.ndarray) -> np.ndarray:
+        """Write sum_k weights[k] K_k to ``out``: symmetric, of shape (n, n)."""
         used = [holding for holding in self._holdings if np.any(weights[holding.places])]
         if not used:
-            K = np.empty((self.n_samples, self.n_samples)) if out is None else out
-            K.fill(0.0)
-            return K
+            out.fill(0.0)
+            return out
 
         def ask() -> np.ndarray:
             parts = [

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from manykernels.core.protocols import Measured
 from manykernels.distributed import row_block as on_worker
 from manykernels.distributed.row_block import FeaturePlan, Targets
 from manykernels.distributed.row_blocks import RowBlocks
 from manykernels.kernels.approximate import approximate_kernels, errors_of_values, lost_traces
 from manykernels.kernels.bank import report_zero_kernels
 from manykernels.kernels.bound import PRECISIONS, BoundBank
-from manykernels.kernels.feature_bank import FeatureBank
+from manykernels.kernels.feature_bank import CAPABILITIES, FeatureBank
 from manykernels.kernels.groups import BoundKernel
 from manykernels.kernels.normalize import KINDS, Normalization
 from manykernels.kernels.storage import FactorStorage
@@ -42,26 +43,6 @@ class RowSource:
         return np.concatenate(dense), np.concatenate(y), np.concatenate(weight)
 
 
-@dataclass(frozen=True)
-class Coefficients:
-    """The coefficients of all rows, which are nowhere: only what is needed of them is known.
-
-    Attributes
-    ----------
-    vectors : ndarray of shape (n_tasks, n_columns)
-        Z' beta_t.
-    conjugates : float
-        An upper bound of their sum over rows and tasks.
-    """
-
-    vectors: np.ndarray
-    conjugates: float
-
-    def __rmul__(self, part: float) -> Coefficients:
-        # Conjugates are convex and vanish at 0, so that for parts up to 1 this is an upper bound, too.
-        return Coefficients(part * self.vectors, part * self.conjugates)
-
-
 class RowBank(FeatureBank):
     """Kernels as features of rows on workers; attributes are those of ``FeatureBank``.
 
@@ -75,7 +56,11 @@ class RowBank(FeatureBank):
     targets : Targets
     approximation, rank, normalize, center, precision, random_state
         As for ``FeatureBank``.
+    unit : float
+        The size of the targets.
     """
+
+    capabilities = CAPABILITIES - {"coefficients"}  # those of the dual problem are nowhere
 
     def __init__(
         self,
@@ -90,13 +75,14 @@ class RowBank(FeatureBank):
         center: bool,
         precision: str,
         random_state: np.random.Generator,
+        unit: float = 1.0,
     ) -> None:
         if normalize not in KINDS:
             raise ValueError(f"normalize must be one of 'mean_diag', 'trace', 'cosine' or None, got {normalize!r}.")
         self.bound = approximate_kernels(bound, source, approximation, rank, random_state)
         # Blocks are centered after they are made: in single precision that would cost digits.
         precision = "double" if center else precision
-        self.X, self.precision = source, precision
+        self.X, self.precision, self.unit = source, precision, unit
         self.names, self.groups = [entry.name for entry in bound], [entry.group for entry in bound]
         self.n_kernels, self.n_samples = len(bound), source.shape[0]
         self.is_cosine, self.is_centered = normalize == "cosine", center
@@ -131,7 +117,7 @@ class RowBank(FeatureBank):
 
     def workspace(self) -> Any:
         """Return what :meth:`combine` writes to."""
-        return CombinedRows(self.by_column(np.zeros(self.n_kernels)))
+        return CombinedSums(self)
 
     def combine(self, weights: np.ndarray, out: Any = None) -> Any:
         """Return sum_k weights[k] K_k by the factors of its features; nothing is sent."""
@@ -153,8 +139,14 @@ class RowBank(FeatureBank):
         """How many rows a problem may have that is solved on the driver for a first guess of the weights."""
         return int(min(_COARSE, self.n_samples // 4, _COARSE_BYTES // (8 * max(int(self.first[-1]), 1))))
 
-    def sample(self, size: int) -> tuple[BoundBank, np.ndarray, np.ndarray]:
-        """Return the kernels on random rows, held here, with the targets and the weights of their losses."""
+    def tail(self, size: int) -> BoundBank:
+        """Return the kernels on the random rows of :attr:`sample`; there are as many as the coarse size."""
+        return self.sample[0]
+
+    @cached_property
+    def sample(self) -> tuple[BoundBank, np.ndarray, np.ndarray]:
+        """The kernels on random rows, held here, with the targets and the weights of their losses."""
+        size = max(self.coarse_size, 1)
         rows = np.sort(np.random.default_rng(0).permutation(self.n_samples)[:size])
         X, y, weight = self.X.take(rows)
         # Rows travel, not their features, which are many more numbers.
@@ -166,8 +158,36 @@ class RowBank(FeatureBank):
         return BoundBank(self.bound, columns, normalization, weight, [storage], "double"), targets, C
 
 
-class CombinedRows:
-    """The combined kernel, K = Z diag(columns) Z'."""
+class CombinedSums:
+    """The combined kernel of a :class:`RowBank`, K = Z diag(columns) Z', of which sums over the rows can be had.
 
-    def __init__(self, columns: np.ndarray) -> None:
-        self.columns = columns
+    Attributes
+    ----------
+    columns : ndarray of shape (n_columns,)
+        The factor of each feature.
+    planes : dict
+        What the bundle method knows of each task: it holds whatever the factors are.
+    unit : float
+        The size of the targets.
+    """
+
+    can = frozenset({"sums"})
+
+    def __init__(self, bank: RowBank) -> None:
+        self._bank, self.n_samples, self.unit = bank, bank.n_samples, bank.unit
+        self.columns = bank.by_column(np.zeros(bank.n_kernels))
+        self.planes: dict[int, Any] = {}
+
+    def plane(self, task: int, u: np.ndarray, b: float, loss: Any) -> list[np.ndarray]:
+        """Return minus the conjugates, the sum and Z' beta of each block, for the slopes of the loss at Z u + b."""
+        return self._bank.blocks.each(on_worker.plane, task, u, b, loss)
+
+    def losses_along(
+        self, task: int, u: np.ndarray, du: np.ndarray, intercepts: np.ndarray, lengths: np.ndarray, loss: Any
+    ) -> np.ndarray:
+        """Return the losses of the predictions Z (u + length du) + intercept, for pairs of the two."""
+        return self._bank.blocks.sum(on_worker.losses_along, task, u, du, intercepts, lengths, loss)
+
+    def rounding(self, machine: Measured, C: Any, smooth: bool) -> float:
+        """Return about how far products of rounded features move the primal value."""
+        return self._bank.unit_roundoff * float(np.sqrt(self.columns.size)) * abs(machine.objective)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
@@ -23,6 +23,7 @@ from manykernels.core.progress import listen
 from manykernels.core.results import Certificate, Result
 from manykernels.core.rows import CheckedRows, is_on_disk, refuse_row_source
 from manykernels.core.samples import Samples, distinct_samples
+from manykernels.core.solver import Solver
 from manykernels.estimators.contributions import ContributionsMixin
 from manykernels.estimators.kernel_estimator import (
     KernelEstimator,
@@ -32,6 +33,7 @@ from manykernels.estimators.kernel_estimator import (
 )
 from manykernels.estimators.memory_plan import DOUBLE_BELOW, HEADROOM, MemoryPlan, plan_memory
 from manykernels.estimators.predictor import Predictor
+from manykernels.estimators.solvers import find_solver
 from manykernels.kernels import Gaussian, KernelBank, ParametricKernel
 from manykernels.kernels.approximate import METHODS, check_rank
 from manykernels.kernels.bound import BoundBank
@@ -46,47 +48,16 @@ from manykernels.kernels.parametric import ParametricBank
 from manykernels.kernels.standard import tell_choice
 from manykernels.kernels.texts import run_lengths, sums_by_group
 from manykernels.losses import Loss
-from manykernels.norms import LpNorm, MixedNorm
-from manykernels.outer.automatic import automatic
-from manykernels.outer.baselines.hessian import hessian
-from manykernels.outer.baselines.level import level
-from manykernels.outer.baselines.pgd import pgd
-from manykernels.outer.baselines.silp import silp
-from manykernels.outer.baselines.simple import simple
-from manykernels.outer.baselines.smo import smo
+from manykernels.norms import LpNorm, Norm
 from manykernels.outer.family import FamilyProblem, FamilyResult
-from manykernels.outer.greedy import greedy
-from manykernels.outer.group_lasso import group_lasso
-from manykernels.outer.mirror import mirror
-from manykernels.outer.multilevel import multilevel_newton
-from manykernels.outer.newton import newton
-from manykernels.outer.spg import spg
-from manykernels.outer.stochastic_mirror import stochastic_mirror
 from manykernels.outer.zero_kernels import without_zero_kernels
-from manykernels.problem import Norm, Problem
+from manykernels.problem import Problem
 
 # Rounded kernel values may move the objective by this part of tol.
 _ROUNDING_SHARE = 0.1
-_NORM_PARTS = ("regularizer", "dual_regularizer", "initial_weights", "scaled")
 Bank = BoundBank | LadderBank | CompositeBank | ParametricBank | FeatureBank
-SOLVERS: dict[str, Callable[..., Result]] = {
-    "auto": automatic,
-    "newton": newton,
-    "reduced_newton": multilevel_newton,
-    "group_lasso": group_lasso,
-    "spg": spg,
-    "pgd": pgd,
-    "mirror": mirror,
-    "simple": simple,
-    "silp": silp,
-    "level": level,
-    "hessian": hessian,
-    "smo": smo,
-}
-FAMILY_SOLVERS = ("auto", "greedy", "ckl", "stochastic_mirror")
 # Matrices of all samples that learning from a family of kernels holds, beside the kernels it selects.
 _FAMILY_MATRICES = 8
-_RANDOM_STARTS = ("spg", "pgd")  # where a random_state is given; else they start from equal weights
 
 
 @dataclass
@@ -113,7 +84,6 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
     def _check_parameters(self) -> None:
         check_number("C", self.C, low=0.0)
         check_number("tol", self.tol, low=0.0)
-        check_choice("solver", self.solver, tuple(dict.fromkeys((*SOLVERS, *FAMILY_SOLVERS))))
         self._check_solver()
         if not isinstance(self.combination, ParametricKernel):
             check_choice("combination", self.combination, ("sum", "product"))
@@ -143,12 +113,9 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
 
     def _check_solver(self) -> None:
         """Raise if the solver is for the other kind of kernel sets, or a parameter for lists only."""
+        find_solver(self.solver, isinstance(self.kernels, Family))
         if not isinstance(self.kernels, Family):
-            if self.solver not in SOLVERS:
-                raise ValueError(f"solver={self.solver!r} is for a family of kernels, such as GaussianFamily.")
             return
-        if self.solver not in FAMILY_SOLVERS:
-            raise ValueError(f"With a family of kernels, solver must be one of {FAMILY_SOLVERS}, got {self.solver!r}.")
         for name, needed in (
             ("combination", "sum"),
             ("center", False),
@@ -183,6 +150,9 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
         without = object.__new__(type(self))
         without.__dict__.update(vars(self), n_jobs=None)
         return without.__sklearn_clone__().set_params(n_jobs=self.n_jobs)
+
+    def _solver(self) -> Solver:
+        return find_solver(self.solver, isinstance(self.kernels, Family))
 
     def _norm(self) -> Norm:
         return as_norm(self.norm)
@@ -250,8 +220,8 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
                 plan = plan_memory(self, table, X, y.shape, loss, workbench.norms)
                 workbench.solver_bytes = plan.solver_bytes
                 bank = workbench.banks[precision] = self._bind(table, samples.of(X), samples.weight, plan, precision)
-            # Mixed norms learn the groups of the kernels here.
-            own = norm.bind(_every_group(bank.groups)) if isinstance(norm, MixedNorm) else norm
+            # Norms learn the groups of the kernels here.
+            own = norm.bind(_every_group(bank.groups))
             # A parametric bank offers less than a finite one; solvers ask for what they need.
             rest = (self.fit_intercept, workbench.solver_bytes)
             problems = [Problem(cast(Any, bank), loss, own, y[t], C[t], *rest) for t in tasks]
@@ -307,13 +277,10 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
 
     def _solve_family(self, problem: FamilyProblem, precision: str) -> FamilyResult:
         options: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "precision": precision}
-        solver = self.solver
-        if solver == "auto":
-            solver = "stochastic_mirror" if problem.norm == LpNorm(2) else "greedy"
-        if solver == "stochastic_mirror":
-            seed = check_random_state(self.random_state).randint(2**31 - 1)
-            return stochastic_mirror(problem, random_state=seed, **options)
-        return greedy(problem, corrective=solver == "greedy", **options)
+        solver = self._solver()
+        if solver.draws:
+            options["random_state"] = check_random_state(self.random_state).randint(2**31 - 1)
+        return solver(problem, **options)
 
     def _bind(self, table: Any, X: Any, weight: np.ndarray, plan: MemoryPlan, precision: str) -> Bank:
         """Bind the kernels, combined as asked for, to the training data."""
@@ -385,8 +352,9 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
     def _solve_one(self, problem: Problem, start: np.ndarray | None, interrupted: threading.Event) -> Result:
         """Solve one of several problems; after Ctrl-C the rest gets one iteration each, for a whole model."""
         max_iter = 1 if interrupted.is_set() else self.max_iter
-        extra = {"random_state": self.random_state} if self.solver in _RANDOM_STARTS else {}
-        result = SOLVERS[self.solver](problem, tol=self.tol, max_iter=max_iter, start=start, **extra)
+        solver = self._solver()
+        extra = {"random_state": self.random_state} if solver.draws else {}
+        result = solver(problem, tol=self.tol, max_iter=max_iter, start=start, **extra)
         if result.interrupted:
             interrupted.set()
         return without_zero_kernels(problem, result)
@@ -452,7 +420,7 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
 
 def as_norm(norm: Any) -> Norm:
     """Return what an estimator's ``norm`` stands for: a norm, or a number p for LpNorm(p)."""
-    if all(hasattr(norm, part) for part in _NORM_PARTS):
+    if isinstance(norm, Norm):
         return norm
     if isinstance(norm, (int, float, np.number)) and not isinstance(norm, bool) and norm >= 1:
         return LpNorm(float(norm))

@@ -12,12 +12,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from manykernels.core.notices import shown
 from manykernels.core.rows import is_dask
 from manykernels.estimators.memory_plan import DOUBLE_BELOW
-from manykernels.norms import MixedNorm
+from manykernels.estimators.solvers import SOLVERS
 
 if TYPE_CHECKING:
     from manykernels.estimators.base import BaseMKL
-
-SOLVERS = ("auto", "group_lasso", "spg")
 
 
 def goes_by_rows(estimator: BaseMKL, X: Any) -> bool:
@@ -77,8 +75,9 @@ def fit_rows(estimator: BaseMKL, X: Any, y: Any, sample_weight: Any, class_facto
             center=estimator.center,
             precision=precision,
             random_state=np.random.default_rng(check_random_state(estimator.random_state).randint(2**31 - 1)),
+            unit=unit,
         )
-        problem = distributed.row_problem(bank, estimator._loss(), estimator._norm(), estimator.fit_intercept, unit)
+        problem = distributed.row_problem(bank, estimator._loss(), estimator._norm(), estimator.fit_intercept)
         return bank, estimator._solve([problem], [None])
 
     bank, results = learn("double" if estimator.tol < DOUBLE_BELOW else "single")
@@ -90,9 +89,13 @@ def fit_rows(estimator: BaseMKL, X: Any, y: Any, sample_weight: Any, class_facto
 
 def _check(estimator: BaseMKL) -> None:
     """Raise ValueError for what cannot be done without an array of all rows."""
-    if estimator.solver not in SOLVERS:
-        raise ValueError(f"With rows on Dask workers, solver must be one of {SOLVERS}, got {estimator.solver!r}.")
-    if isinstance(estimator.norm, MixedNorm):
+    from manykernels.distributed import RowBank  # noqa: PLC0415 - it needs an optional dependency
+
+    if not estimator._solver().can_do_with(RowBank.capabilities):
+        names = tuple(name for name, solver in SOLVERS.items() if solver.can_do_with(RowBank.capabilities))
+        raise ValueError(f"With rows on Dask workers, solver must be one of {names}, got {estimator.solver!r}.")
+    levels = estimator._norm().levels()
+    if levels is not None and levels.groups is not None:
         raise ValueError(
             f"With rows on Dask workers, norm must be a number or a norm without groups, got {estimator.norm!r}."
         )

@@ -11,19 +11,19 @@ from joblib import effective_n_jobs
 
 from manykernels.compute.gpu import Device
 from manykernels.compute.memory import budget_bytes, human_bytes
+from manykernels.core.solver import Sizes
 from manykernels.kernels.bank import KernelBank
 from manykernels.kernels.device.bank import LARGE
 from manykernels.kernels.ladder import GaussianLadder
-from manykernels.losses import Loss, SmoothLoss
-from manykernels.outer.automatic import automatic_bytes, selects_few
-from manykernels.outer.memory import solver_bytes
-from manykernels.problem import Norm
+from manykernels.kernels.on_demand import CAPABILITIES as ROWS
+from manykernels.losses import Loss
+from manykernels.norms import Norm
+from manykernels.outer.automatic import selects_few
 
 # A tighter tol than this starts in double precision.
 DOUBLE_BELOW = 1e-5
 # Part of the memory budget that blocks in flight and the allocator take.
 HEADROOM = 0.15
-_ROW_SOLVERS = ("auto", "group_lasso", "spg", "pgd", "mirror", "simple", "silp", "level")
 # How many times more samples may have a combined kernel off the device for p near 1 (measured on an H200).
 _FEW_SMOOTH, _FEW_KINKED = 3, 7
 # Numbers a sample and task beside its features: targets, coefficients, predictions, what the solvers keep of them.
@@ -62,11 +62,6 @@ class MemoryPlan:
     reserve: int = 0
 
 
-def works_on_few(model: Any, norm: Norm) -> bool:
-    """Return whether the solver holds a few kernels to work on, beside those of the bank."""
-    return model.solver in ("newton", "reduced_newton") or (model.solver == "auto" and selects_few(norm))
-
-
 def plan_memory(
     model: Any, table: Any, X: Any, shape: tuple[int, ...], loss: Loss, norms: Sequence[Norm] = ()
 ) -> MemoryPlan:
@@ -89,7 +84,8 @@ def plan_memory(
     usable = int((1 - HEADROOM) * budget)
     if model.approximation is not None:
         return MemoryPlan("features", max(1, usable - _FEATURE_VECTORS * 8 * n_tasks * n))
-    reserve = _RESERVE if any(works_on_few(model, norm) for norm in norms) else 0
+    solver = model._solver()
+    reserve = _RESERVE if any(solver.need(Sizes(n_tasks, n, 1), norm, loss).works_on_few for norm in norms) else 0
     if _stays_on_device(model, n, loss, norms) and _can_do_with_rows(model, table, loss):
         return MemoryPlan("rows", usable, reserve=reserve)
     bank = model._bank(table) if model.combination == "sum" else None
@@ -123,13 +119,12 @@ def _solver_needs(
     shared = model._shares_weights(n_tasks)
     side_by_side = 1 if shared or model._is_distributed() else min(n_tasks, effective_n_jobs(model.n_jobs))
     tasks = n_tasks if shared else 1
-    needs = automatic_bytes(norm, loss, tasks, n, m)
-    if model.solver != "auto":
-        needs = (solver_bytes(model.solver, norm, loss, tasks, n, m),) * 2
+    need = model._solver().need(Sizes(tasks, n, m), norm, loss)
     matrices = 1 if model.combination != "sum" else 0  # for the derivative
     if bank is not None and len({isinstance(kernel, GaussianLadder) for kernel in bank}) > 1:
         matrices += 1  # ladders and plain kernels are combined one after the other
-    return side_by_side * (needs[0] + matrices * 8 * n * n), side_by_side * (needs[1] + matrices * 8 * n * n)
+    beside = matrices * 8 * n * n
+    return side_by_side * (need.n_bytes + beside), side_by_side * (need.most + beside)
 
 
 def _small_things(model: Any, bank: KernelBank | None, X: Any, n: int) -> int:
@@ -164,16 +159,16 @@ def _stays_on_device(model: Any, n: int, loss: Loss, norms: Sequence[Norm]) -> b
     if (model.tol < DOUBLE_BELOW or model.center) and not Device(model.device).has_double:
         return False  # the kernels themselves are on the CPU then
     few = any(selects_few(norm) for norm in norms)
-    factor = 1 if not few else _FEW_SMOOTH if isinstance(loss, SmoothLoss) else _FEW_KINKED
+    factor = 1 if not few else _FEW_SMOOTH if loss.smooth else _FEW_KINKED
     return n > factor * LARGE
 
 
 def _can_do_with_rows(model: Any, table: Any, loss: Loss) -> bool:
     """Return whether the fit can do without the combined kernel as a matrix."""
-    if model.combination != "sum" or model.solver not in _ROW_SOLVERS:
+    if model.combination != "sum" or not model._solver().can_do_with(ROWS):
         return False
     if model._client() is not None:
         return False
-    if isinstance(loss, SmoothLoss) and model.device == "cpu":
+    if loss.smooth and model.device == "cpu":
         return False  # a product with the kernel takes as long as the kernel itself
     return not any(isinstance(kernel, GaussianLadder) for kernel in model._bank(table))

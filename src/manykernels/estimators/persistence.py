@@ -19,7 +19,6 @@ from sklearn.utils.validation import check_is_fitted
 from manykernels.core.results import Step
 from manykernels.estimators.aligned import AlignedKernel
 from manykernels.estimators.archive import BadModelError, read_archive, write_archive
-from manykernels.estimators.base import FAMILY_SOLVERS
 from manykernels.estimators.classifier import MKLClassifier
 from manykernels.estimators.coded_predictor import KERNELS, Arrays, decode_predictor, encode_predictor, plain
 from manykernels.estimators.kernel_estimator import KernelEstimator
@@ -31,6 +30,7 @@ from manykernels.kernels import Kernel
 from manykernels.kernels.parametric import ParametricKernel
 from manykernels.losses import JointLoss
 from manykernels.norms import ElasticNorm, LpNorm, LpPenalty, MixedNorm, Penalty
+from manykernels.outer.family_choice import FAMILY_SOLVERS
 
 _ESTIMATORS: dict[str, type[KernelEstimator]] = {
     kind.__name__: kind

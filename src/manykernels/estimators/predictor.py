@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from manykernels.compute.gpu import Device, has_device
-from manykernels.core.results import Machine
+from manykernels.core.results import Iterate
 from manykernels.kernels.bound import learned_kernel
 from manykernels.kernels.device.features import predict_features_on
 from manykernels.kernels.device.learned import predict_on
@@ -64,7 +64,7 @@ class Predictor:
 
     @classmethod
     def from_machine(
-        cls, bank: Any, weights: np.ndarray, machine: Machine, rows: np.ndarray, n_train: int
+        cls, bank: Any, weights: np.ndarray, machine: Iterate, rows: np.ndarray, n_train: int
     ) -> Predictor:
         """Keep the support vectors; all samples when the kernels are centred, none when they are features."""
         if isinstance(bank, FeatureBank):

@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from manykernels.compute.memory import budget_bytes, human_bytes
 from manykernels.core.notices import warn
 from manykernels.core.progress import listen
-from manykernels.core.results import Certificate, Machine, Step
+from manykernels.core.results import Certificate, Iterate, Step
 from manykernels.core.samples import Samples
 from manykernels.estimators.contributions import ContributionsMixin
 from manykernels.estimators.kernel_estimator import (
@@ -340,7 +340,7 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
     def _sample_predictor(self, bank: BoundBank, beta: np.ndarray, rows: np.ndarray, n_train: int) -> Predictor:
         """Return the predictor with the coefficients beta (n_outputs, n) of the learned kernel."""
         constant = float(self.weights_ @ self._bias**2)
-        machine = Machine(beta, np.zeros_like(beta), constant * beta.sum(axis=1) + self._offset)
+        machine = Iterate(beta, np.zeros_like(beta), constant * beta.sum(axis=1) + self._offset)
         return Predictor.from_machine(bank, self.weights_, machine, rows, n_train)
 
     def _feature_predictor(self, bank: BoundBank, vectors: np.ndarray, first: np.ndarray) -> Predictor:

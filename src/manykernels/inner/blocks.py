@@ -30,7 +30,7 @@ _ROUGH = 0.1  # a block is left when its violation is this part of that of all s
 class BlockKernel(Protocol):
     """What is asked of the kernel; its values are exact to ``unit_roundoff``."""
 
-    n: int
+    n_samples: int
     unit_roundoff: float
 
     def diagonal(self) -> np.ndarray: ...
@@ -61,7 +61,7 @@ def solve_blocks(
     >>> import numpy as np
     >>> from manykernels.inner.blocks import solve_blocks
     >>> class Identity:
-    ...     n, unit_roundoff = 2, 2.0**-53
+    ...     n_samples, unit_roundoff = 2, 2.0**-53
     ...     def diagonal(self):
     ...         return np.ones(2)
     ...     def product(self, beta):

@@ -33,7 +33,7 @@ _MARGIN = 1.0  # in units of the largest violation of the last round: beyond it,
 class Features(Protocol):
     """What is asked of the kernel: its factors of the columns, blocks of rows, diagonal, Z' beta and K beta."""
 
-    n: int
+    n_samples: int
     table: Any
 
     @property
@@ -109,7 +109,7 @@ class _Run:
     ) -> None:
         self.K, self.y, self.lower, self.upper, self.epsilon = K, y, lower, upper, float(epsilon)
         self.random = np.random.default_rng(seed)
-        beta, begin = (np.zeros(K.n), 0.0) if start is None else start
+        beta, begin = (np.zeros(K.n_samples), 0.0) if start is None else start
         self.beta = np.clip(beta, lower, upper)
         self.factors = K.columns
         self.used = np.flatnonzero(self.factors)
@@ -119,7 +119,7 @@ class _Run:
         self.multiplier = float(begin) if intercept else 0.0
         self.total = float(self.beta.sum())
         self.margin, self.objective = np.inf, 0.0
-        self.inside = np.ones(K.n, bool)
+        self.inside = np.ones(K.n_samples, bool)
 
     @property
     def intercept(self) -> float:

@@ -38,7 +38,7 @@ _MANY_LEFT = 0.7
 class RowsOnDemand(Protocol):
     """What is asked of the kernel: its diagonal, and a :class:`manykernels.compute.rowcache.RowCache`."""
 
-    n: int
+    n_samples: int
     cache: Any
 
     def diagonal(self) -> np.ndarray: ...
@@ -63,16 +63,16 @@ def solve_rows(
     """
     beta = smo.feasible_start(start, lower, upper, intercept)
     state = _State(K, y, lower, upper, float(epsilon), intercept, product, beta)
-    size = K.n if np.any(beta) else max(K.n // _FIRST_PART, min(_COARSEST, K.n))
+    size = K.n_samples if np.any(beta) else max(K.n_samples // _FIRST_PART, min(_COARSEST, K.n_samples))
     n_iter, idle, violation = 0, 0, state.violation()
     while violation > tol:
         used = state.improve(state.movable(violation, size), max(tol, _ROUGH * violation))
         n_iter += used
         before, violation = violation, state.violation()
-        idle = 0 if violation < before or size < K.n else idle + 1
+        idle = 0 if violation < before or size < K.n_samples else idle + 1
         if (used == 0 and idle) or idle > _PATIENCE:
             break  # rounding: no step is left that helps
-        size = min(2 * size, K.n)
+        size = min(2 * size, K.n_samples)
     return BoxSolution(state.beta, state.gradient, n_iter, bool(violation <= tol))
 
 

@@ -52,7 +52,7 @@ class KernelBank:
     >>> bound = bank.bind(np.random.default_rng(0).normal(size=(20, 3)))
     >>> bound.names
     ['Linear on x0', 'Gaussian(width=1) on all features', 'Gaussian(width=2) on all features']
-    >>> bound.combine(np.array([0.0, 0.5, 0.5])).shape
+    >>> bound.combine(np.array([0.0, 0.5, 0.5])).array.shape
     (20, 20)
     """
 
@@ -307,7 +307,7 @@ class KernelBank:
         >>> from manykernels.kernels import Gaussian, KernelBank
         >>> X = np.random.default_rng(0).normal(size=(20, 3))
         >>> bank = KernelBank([Gaussian(1.0, columns=[j]) for j in range(3)]).bind_product(X)
-        >>> bank.combine(np.array([0.5, 0.0, 2.0])).shape
+        >>> bank.combine(np.array([0.5, 0.0, 2.0])).array.shape
         (20, 20)
         """
         table = X if source is None else source

@@ -10,6 +10,7 @@ import numpy as np
 
 from manykernels.compute.packed import balanced_blocks, mirror_rows, row_offset, write_rows
 from manykernels.compute.threads import parallel
+from manykernels.kernels.combining import CombinesToMatrix
 from manykernels.kernels.groups import BoundKernel, make_groups
 from manykernels.kernels.learned import LearnedKernel
 from manykernels.kernels.normalize import Normalization
@@ -19,6 +20,7 @@ from manykernels.kernels.storage import BLOCK_ENTRIES, FACTOR_ROWS, FactorStorag
 # What a finite set of kernels can do; an optimizer that needs more is refused before any work.
 CAPABILITIES = frozenset(
     {
+        "coefficients",
         "combine",
         "quad_forms",
         "matvecs",
@@ -83,7 +85,7 @@ def divided_weights(bound: Sequence[BoundKernel], weights: np.ndarray, n_feature
     return out
 
 
-class BoundBank:
+class BoundBank(CombinesToMatrix):
     """Kernels bound to training data: what an outer optimizer works with.
 
     Made by :meth:`KernelBank.bind`. The kernels are normalized; none needs
@@ -143,7 +145,8 @@ class BoundBank:
         )
 
     @property
-    def unit_roundoff(self) -> float:
+    def unit_roundoff(self) -> float:  # type: ignore[override]
+        """Relative error of the kernel values that are held."""
         return 2.0**-24 if self.precision == "single" else 2.0**-53
 
     def describe_storage(self) -> str:
@@ -174,13 +177,8 @@ class BoundBank:
         """Whether the kernels are centered."""
         return self.normalization.means is not None
 
-    def combine(self, weights: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """Return sum_k weights[k] K_k as a symmetric float64 array of shape (n, n), written to ``out`` if given."""
-        return self.combine_signed(self._check_weights(weights), out)
-
-    def combine_signed(self, weights: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """Return the same for weights of any sign."""
-        K = np.empty((self.n_samples, self.n_samples)) if out is None else out
+    def fill(self, weights: np.ndarray, out: np.ndarray) -> np.ndarray:
+        """Write sum_k weights[k] K_k, for weights of any sign, to ``out``: symmetric, of shape (n, n)."""
         adders = [s.adder(weights[s.indices]) for s in self.storages if np.any(weights[s.indices])]
 
         def block_sum(block: tuple[int, int]) -> None:
@@ -188,13 +186,13 @@ class BoundBank:
             segment = np.zeros(last - first)
             for add in adders:
                 add(*block, segment)
-            write_rows(segment, *block, K)
+            write_rows(segment, *block, out)
 
         wide = any(isinstance(storage, FactorStorage) and storage.is_wide for storage in self.storages)
         entries = max(BLOCK_ENTRIES, FACTOR_ROWS * self.n_samples) if wide else BLOCK_ENTRIES
         parallel(block_sum, balanced_blocks(self.n_samples, entries))
-        parallel(lambda rows: mirror_rows(K, *rows), _tiles(self.n_samples))
-        return K
+        parallel(lambda rows: mirror_rows(out, *rows), _tiles(self.n_samples))
+        return out
 
     def inner_products(self, M: np.ndarray, subset: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
         """Return the Frobenius inner products <K_k, M> with a symmetric M of shape (n, n), shape (len(subset),)."""
@@ -312,11 +310,3 @@ class BoundBank:
                 f"subset must hold places from 0 to {self.n_kernels - 1}, got {chosen.min()} to {chosen.max()}."
             )
         return chosen
-
-    def _check_weights(self, weights: np.ndarray) -> np.ndarray:
-        weights = np.ascontiguousarray(weights, dtype=np.float64)
-        if weights.shape != (self.n_kernels,):
-            raise ValueError(f"weights must have shape ({self.n_kernels},), got {weights.shape}.")
-        if not np.all(weights >= 0):
-            raise ValueError(f"weights must not be negative or NaN, but the smallest is {weights.min():.3g}.")
-        return weights

@@ -72,8 +72,10 @@ def check_combination(bank: Any, weights: np.ndarray) -> None:
     if isinstance(bank, (FeatureBank, ParametricBank)) or all(e.kernel.trusted for e in bank.terms(weights).bound):
         return
     rows = _some(bank.n_samples, _MOST_SAMPLES)
-    K = bank.combine(weights) if rows.size == bank.n_samples else None
-    if not isinstance(K, np.ndarray):  # rows on demand, or too many of them
+    combined = bank.combine(weights) if rows.size == bank.n_samples else None
+    if combined is not None and "array" in combined.can:
+        K = combined.array
+    else:  # rows on demand, or too many of them
         part = bank.X[rows]
         K = np.array(learned_kernel(bank, weights).pairwise(part, part), dtype=np.float64)
     slack = ROUNDING * float(np.abs(K.diagonal()).mean()) * rows.size

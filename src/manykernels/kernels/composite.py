@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from manykernels.kernels.bound import CAPABILITIES, BoundBank, Terms
+from manykernels.kernels.combining import CombinesToMatrix
 from manykernels.kernels.ladder import LadderBank
 from manykernels.kernels.normalize import Normalization
 from manykernels.kernels.texts import LazyTexts, run_lengths
 
 
-class CompositeBank:
+class CompositeBank(CombinesToMatrix):
     """The kernels of the parts, in the order of the parts."""
 
     capabilities = CAPABILITIES
@@ -38,14 +39,13 @@ class CompositeBank:
         """The normalization's factor of each kernel; 0 for a kernel that is zero on the training data."""
         return np.concatenate([part.scale for part in self.parts])
 
-    def combine(self, weights: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """Return sum_k weights[k] K_k."""
-        K = np.zeros((self.n_samples, self.n_samples)) if out is None else out
-        K.fill(0.0)
+    def fill(self, weights: np.ndarray, out: np.ndarray) -> np.ndarray:
+        """Write sum_k weights[k] K_k to ``out``."""
+        out.fill(0.0)
         for part, own in zip(self.parts, self._split(weights), strict=True):
             if np.any(own):
-                K += part.combine(own)
-        return K
+                out += part.fill(own, np.empty_like(out))
+        return out
 
     def _split(self, values: np.ndarray) -> list[np.ndarray]:
         return np.split(values, self.first[1:-1])

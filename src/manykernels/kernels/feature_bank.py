@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from manykernels.compute.combined import Rounded
 from manykernels.compute.feature_table import FeatureTable
 from manykernels.kernels.approximate import approximate_kernels, errors_of_values, lost_traces
 from manykernels.kernels.bound import PRECISIONS, BoundBank, divided_weights
@@ -22,7 +23,7 @@ from manykernels.kernels.missing import CENTER_NEEDS_ALL, observed, spread, ther
 from manykernels.kernels.normalize import KINDS, Normalization
 from manykernels.kernels.storage import FactorStorage
 
-CAPABILITIES = frozenset({"combine", "quad_forms", "derivative_forms", "largest_diagonals", "tail"})
+CAPABILITIES = frozenset({"coefficients", "combine", "quad_forms", "derivative_forms", "largest_diagonals", "tail"})
 _CONSTANT = 1e-12
 _COARSE, _COARSE_BYTES = 3000, 4 * 10**8
 _TRACE_ROWS = 4096
@@ -241,11 +242,14 @@ class FeatureBank:
         return divided_weights(self.bound, weights, n_features)
 
 
-class CombinedFeatures:
-    """The combined kernel of a :class:`FeatureBank`, K = Z diag(columns) Z'; ``n`` samples."""
+class CombinedFeatures(Rounded):
+    """The combined kernel of a :class:`FeatureBank`, K = Z diag(columns) Z'."""
+
+    can = frozenset({"features"})
 
     def __init__(self, bank: FeatureBank) -> None:
-        self._bank, self.n, self.table = bank, bank.n_samples, bank.table
+        self._bank, self.n_samples, self.table = bank, bank.n_samples, bank.table
+        self.unit_roundoff = bank.unit_roundoff
         self._weights = np.zeros(bank.n_kernels)
         self._diagonal: np.ndarray | None = None
 

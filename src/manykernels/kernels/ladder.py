@@ -26,6 +26,7 @@ from manykernels.compute.packed import triangle_size
 from manykernels.kernels.base import Gaussian, _number, _short
 from manykernels.kernels.bound import CAPABILITIES, PRECISIONS, BoundBank, Terms
 from manykernels.kernels.centered import inner_matrix
+from manykernels.kernels.combining import CombinesToMatrix
 from manykernels.kernels.groups import BoundKernel
 from manykernels.kernels.missing import observed
 from manykernels.kernels.normalize import Normalization
@@ -169,7 +170,7 @@ def count_nodes(low: float, high: float, error: float) -> int:
         n_nodes += _MORE_NODES
 
 
-class LadderBank:
+class LadderBank(CombinesToMatrix):
     """Ladders bound to training data: the finite bank's capabilities, at the cost of the nodes.
 
     Parameters
@@ -295,7 +296,7 @@ class LadderBank:
     # -- the capabilities of a finite bank ------------------------------------------------------------------------
 
     @property
-    def unit_roundoff(self) -> float:
+    def unit_roundoff(self) -> float:  # type: ignore[override]
         """Error of the kernel values: of those that are held, or of the interpolation."""
         return max(self._nodes.unit_roundoff, *(ladder.error for ladder in self.ladders))
 
@@ -308,12 +309,12 @@ class LadderBank:
         """Return words for how the kernels are held."""
         return f"{self.n_kernels} kernels on {self._nodes.n_kernels} nodes: {self._nodes.describe_storage()}"
 
-    def combine(self, weights: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """Return sum_k weights[k] K_k; exact when few weights are positive, else by the nodes."""
+    def fill(self, weights: np.ndarray, out: np.ndarray) -> np.ndarray:
+        """Write sum_k weights[k] K_k to ``out``; exact when few weights are not 0, else by the nodes."""
         active = np.flatnonzero(weights)
         if active.size <= self._nodes.n_kernels // 2:
-            return self._computed(active).combine(weights[active], out)
-        return self._nodes.combine_signed(self._to_nodes(weights), out)
+            return self._computed(active).fill(weights[active], out)
+        return self._nodes.fill(self._to_nodes(weights), out)
 
     def quad_forms(self, beta: np.ndarray, subset: np.ndarray | None = None) -> np.ndarray:
         """Return beta' K_k beta of the kernels of the subset (default: all)."""

@@ -13,11 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from manykernels.compute.combined import Rounded
 from manykernels.compute.rowcache import RowCache
 from manykernels.kernels.bound import PRECISIONS, BoundBank
 from manykernels.kernels.room import Room
 
-CAPABILITIES = frozenset({"combine", "quad_forms", "derivative_forms", "diagonal", "largest_diagonals", "rows", "tail"})
+CAPABILITIES = frozenset(
+    {"coefficients", "combine", "quad_forms", "derivative_forms", "diagonal", "largest_diagonals", "rows", "tail"}
+)
 _COARSE, _COARSE_MATRICES = 3000, 3
 # Sums and differences of coefficients this much larger have cost the products their digits: they are made anew.
 _WORN = 1e-4
@@ -56,7 +59,7 @@ class OnDemandBank(BoundBank):
         self._products: list[np.ndarray] = []
         self._largest = 0.0
 
-    def workspace(self) -> CombinedRows:
+    def workspace(self) -> Any:
         """Return what :meth:`combine` writes to."""
         return CombinedRows(self, self._cache_bytes)
 
@@ -101,7 +104,7 @@ class OnDemandBank(BoundBank):
         return forms if beta.ndim == 2 else forms[0]
 
     @property
-    def coarse_size(self) -> int:
+    def coarse_size(self) -> int:  # type: ignore[override]
         """How many samples a problem may have that is solved in memory for a first guess of the weights."""
         # For each pair of samples the triangles, of which half are made, and the matrices of a solver.
         pair = self.n_kernels * np.dtype(PRECISIONS[self.precision]).itemsize + _COARSE_MATRICES * 8
@@ -115,11 +118,13 @@ class OnDemandBank(BoundBank):
         return part.subset(np.arange(self.n_kernels))
 
 
-class CombinedRows:
-    """The combined kernel of an :class:`OnDemandBank`; ``n`` samples."""
+class CombinedRows(Rounded):
+    """The combined kernel of an :class:`OnDemandBank`."""
+
+    can = frozenset({"rows"})
 
     def __init__(self, bank: OnDemandBank, cache_bytes: int) -> None:
-        self._bank, self.n = bank, bank.n_samples
+        self._bank, self.n_samples, self.unit_roundoff = bank, bank.n_samples, bank.unit_roundoff
         self._weights = np.zeros(bank.n_kernels)
         self._diagonal: np.ndarray | None = None
         self.cache = RowCache(self._compute, cache_bytes)

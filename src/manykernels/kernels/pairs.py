@@ -76,7 +76,7 @@ class PairValues:
 
     def rows(self, samples: np.ndarray) -> np.ndarray:
         """Return the values of the given samples with all, shape (len(samples) * n_samples, n_kernels)."""
-        out = np.empty((samples.size * self.n_samples, self.n_kernels), self.dtype)
+        out: np.ndarray = np.empty((samples.size * self.n_samples, self.n_kernels), self.dtype)
 
         def fill(block: tuple[int, int]) -> None:
             start, stop = block
@@ -91,7 +91,7 @@ class PairValues:
 
     def _values(self, samples: np.ndarray, first: int) -> np.ndarray:
         """Return the kernels of the samples with all from ``first`` on, shape (n_kernels, len(samples), n - first)."""
-        out = np.empty((self.n_kernels, samples.size, self.n_samples - first), self.dtype)
+        out: np.ndarray = np.empty((self.n_kernels, samples.size, self.n_samples - first), self.dtype)
         columns = np.arange(first, self.n_samples)
         for group, view in zip(self._groups, self._views, strict=True):
             for g, block in group.blocks(view[samples], view[first:], range(len(group.kernels)), self.dtype):

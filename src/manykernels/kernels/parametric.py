@@ -10,6 +10,7 @@ import numpy as np
 
 from manykernels.kernels.base import Kernel
 from manykernels.kernels.bound import Terms
+from manykernels.kernels.combining import CombinesToMatrix
 from manykernels.kernels.groups import BoundKernel
 
 
@@ -88,7 +89,7 @@ class FixedParameters(Kernel):
         return self.kernel.compute(X, Z, self.weights)
 
 
-class ParametricBank:
+class ParametricBank(CombinesToMatrix):
     """A parametric kernel bound to training data: what an optimizer that needs only values and derivatives works with.
 
     Parameters
@@ -104,7 +105,7 @@ class ParametricBank:
         Refused: a kernel that is no sum cannot be centered.
     """
 
-    capabilities = frozenset({"combine", "derivative_forms"})
+    capabilities = frozenset({"coefficients", "combine", "derivative_forms"})
     is_centered = False
     is_cosine = False
     precision = "double"
@@ -133,12 +134,9 @@ class ParametricBank:
         """Return words for how the kernel is held."""
         return f"{self.n_kernels} parameters of one kernel, computed anew in each pass"
 
-    def combine(self, weights: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """Return K(d), shape (n, n)."""
-        K = self._scale * self.kernel.compute(self.X, self.X, weights)
-        if out is None:
-            return K
-        out[...] = K
+    def fill(self, weights: np.ndarray, out: np.ndarray) -> np.ndarray:
+        """Write K(d) to ``out``."""
+        np.multiply(self.kernel.compute(self.X, self.X, weights), self._scale, out=out)
         return out
 
     def derivative_forms(self, weights: np.ndarray, beta: np.ndarray) -> np.ndarray:

@@ -188,7 +188,7 @@ class BoundProducts(BoundFamily):
     def __init__(self, base: BoundBank, prior: np.ndarray) -> None:
         self.base, self.prior, self.degree = base, prior, prior.size
         self.X, self.sample_weight = base.X, base.sample_weight
-        S = base.combine(np.ones(base.n_kernels))
+        S = base.combine(np.ones(base.n_kernels)).array
         self._powers = [np.ones_like(S)]
         for _ in range(self.degree):
             self._powers.append(self._powers[-1] * S)

@@ -3,8 +3,39 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 
 import numpy as np
+
+
+@dataclass(frozen=True)
+class Box:
+    """The dual of a loss of straight pieces, for one task.
+
+        maximize over beta    linear'beta - epsilon sum |beta_i| - 1/2 beta' K beta,    lower <= beta <= upper
+
+    Attributes
+    ----------
+    linear, lower, upper : ndarrays of shape (n_samples,)
+        Both bounds enclose 0.
+    epsilon : float
+    unit : float
+        The size of the targets, by which a tolerance of the gradient is measured.
+    """
+
+    linear: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    epsilon: float = 0.0
+    unit: float = 1.0
+
+    def parts(self) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Return (sign, range, cost) of parts x with beta = sum sign * x, 0 <= x <= range: each costs cost'x."""
+        if self.epsilon == 0.0 and not np.any((self.lower < 0) & (self.upper > 0)):
+            signs = [np.where(self.lower < 0, -1.0, 1.0)]
+        else:
+            signs = [np.ones(self.linear.size), -np.ones(self.linear.size)]
+        return [(s, np.where(s > 0, self.upper, -self.lower), self.epsilon - s * self.linear) for s in signs]
 
 
 class Loss(ABC):
@@ -12,11 +43,16 @@ class Loss(ABC):
 
     All methods work elementwise on arrays that broadcast. ``C`` is the
     weight of each sample, so that a sample costs ``C * value(y, z)``.
+
+    What a loss offers to inner solvers adds up: ``smooth`` ones have derivatives (see :class:`SmoothLoss`), a
+    ``quadratic`` one is half the squared residual, and one of straight pieces has a :meth:`box`.
     """
 
     name: str
     classification: bool = True
     regression: bool = False
+    smooth: bool = False
+    quadratic: bool = False
 
     @abstractmethod
     def value(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
@@ -50,6 +86,15 @@ class Loss(ABC):
         e(beta) >= stiffness / 2 * (beta - minimizer)^2.
         """
 
+    def box(self, y: np.ndarray, C: np.ndarray) -> Box | None:
+        """Return the dual of one task, for y and C of shape (n,); None where the loss is not piecewise linear."""
+        return None
+
+    @property
+    def has_box(self) -> bool:
+        """Whether the loss is made of straight pieces."""
+        return type(self).box is not Loss.box
+
     def dual_stiffness(self, y: np.ndarray, C: np.ndarray) -> np.ndarray | None:
         """Return the least second derivative of the conjugate, or None if that is 0."""
         return None
@@ -64,6 +109,8 @@ class Loss(ABC):
 
 class SmoothLoss(Loss):
     """A loss with two derivatives (the second may jump)."""
+
+    smooth = True
 
     @abstractmethod
     def derivative(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from manykernels.losses.base import Loss
+from manykernels.losses.base import Box, Loss
 
 
 def minimize_piecewise_linear(breaks: np.ndarray, jumps: np.ndarray, slope: float) -> float:
@@ -42,6 +42,9 @@ class Hinge(Loss):
 
     def domain(self, y: np.ndarray, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.minimum(0.0, y * C), np.maximum(0.0, y * C)
+
+    def box(self, y: np.ndarray, C: np.ndarray) -> Box:
+        return Box(y, *self.domain(y, C))
 
     def dual_slope(self, sign: float, y: np.ndarray, x: np.ndarray, C: np.ndarray) -> np.ndarray:
         return -y
@@ -82,6 +85,9 @@ class EpsilonInsensitive(Loss):
     def domain(self, y: np.ndarray, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         C = np.broadcast_to(C, np.shape(y))
         return -C, +C
+
+    def box(self, y: np.ndarray, C: np.ndarray) -> Box:
+        return Box(y, *self.domain(y, C), epsilon=self.epsilon, unit=float(np.std(y)) or 1.0)
 
     def dual_parts(self, y: np.ndarray, C: np.ndarray) -> list[tuple[float, np.ndarray, np.ndarray]]:
         """Return the positive and the negative part of beta: the conjugate has a kink at 0."""

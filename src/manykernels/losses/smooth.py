@@ -13,6 +13,7 @@ class Squared(SmoothLoss):
 
     name = "squared"
     regression = True
+    quadratic = True
 
     def value(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
         return 0.5 * (y - z) ** 2

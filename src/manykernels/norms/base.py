@@ -1,13 +1,131 @@
-"""What norms of the component norms share: the part that a problem asks for, by the norm and its dual."""
+"""What a norm is: the part of a problem that weighs kernels against one another, and its dual."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
 
-class ComponentNorm(ABC):
+class Projection(Protocol):
+    """What projected gradients ask for: they minimize the machine's value plus a penalty of the weights."""
+
+    def penalty(self, weights: np.ndarray) -> float:
+        """Return r(d), 0 where the weights are constrained."""
+
+    def penalty_gradient(self, weights: np.ndarray) -> np.ndarray:
+        """Return its derivatives."""
+
+    def project(self, weights: np.ndarray) -> np.ndarray:
+        """Return the nearest weights that are allowed."""
+
+    def prox(self, values: np.ndarray, length: float | np.ndarray) -> np.ndarray | None:
+        """Return the allowed d that minimizes |d - values|^2 / 2 + length * r(d), or None where that is not known."""
+
+
+@dataclass(frozen=True)
+class Levels:
+    """What second-order methods ask for: at the optimum, d_k > 0 only where q_k reaches the level tau of its group.
+
+    Attributes
+    ----------
+    p : float
+        q_k = tau d_k^(p-1); with p = 1, q_k = tau for d_k > 0 and q_k <= tau for all.
+    fixed : float or None
+        The level itself, where the weights are penalized; None where they are constrained and the level is found.
+    groups : MixedNorm or None
+        What the levels of groups of kernels are weighed by; None where all kernels share one.
+    """
+
+    p: float
+    fixed: float | None = None
+    groups: Any = None
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether there is anything to learn: with p = inf all weights are 1."""
+        return bool(np.isfinite(self.p))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the weights are constrained in one group."""
+        return self.fixed is None and self.groups is None
+
+
+class Norm(ABC):
+    """A norm on the component norms a_k = ||f_k||, or a penalty of the weights, with its dual.
+
+    What it offers beyond that, solvers ask for: weights in closed form (:meth:`reweigh`), a :meth:`projection`, and
+    :meth:`levels`.
+
+    Attributes
+    ----------
+    has_dual : bool
+        Whether the dual value is known: without it there is no duality gap.
+    bounds_dual : bool
+        Whether the dual point is shrunk to where the conjugate is smallest: it may be infinite, or huge.
+    selects : bool
+        Whether the optimal weights are exactly 0 for kernels that do not help.
+    """
+
+    has_dual: bool = True
+    bounds_dual: bool = False
+    selects: bool = False
+
+    @abstractmethod
+    def regularizer(self, weights: np.ndarray, quad_forms: np.ndarray) -> float:
+        """Return the regularizer of the predictor with these weights, a_k = d_k sqrt(q_k)."""
+
+    @abstractmethod
+    def dual_regularizer(self, quad_forms: np.ndarray) -> float:
+        """Return the conjugate of the regularizer at sqrt(q)."""
+
+    def dual_limit(self, quad_forms: np.ndarray) -> float:
+        """Return the largest t in [0, 1] at which the conjugate at t^2 q is finite."""
+        return 1.0
+
+    @abstractmethod
+    def initial_weights(self, n_kernels: int) -> np.ndarray:
+        """Return weights that treat all kernels alike."""
+
+    def scaled(self, weights: np.ndarray) -> np.ndarray:
+        """Return the weights scaled to the boundary of their constraint, if they have one."""
+        return weights
+
+    def bind(self, groups: Sequence[str]) -> Norm:
+        """Return the norm for kernels of these groups."""
+        return self
+
+    def take(self, indices: np.ndarray) -> Norm:
+        """Return the norm of some of the kernels."""
+        return self
+
+    def weights(self, norms: np.ndarray) -> np.ndarray | None:
+        """Return the weights that are best for these component norms, or None where there is no closed form."""
+        return None
+
+    def reweigh(self, weights: np.ndarray, quad_forms: np.ndarray) -> np.ndarray | None:
+        """Return better weights than those of a machine with these forms, or None where there is no closed form."""
+        return self.weights(weights * np.sqrt(quad_forms))
+
+    @property
+    def has_closed_form(self) -> bool:
+        """Whether there are weights in closed form."""
+        return type(self).weights is not Norm.weights or type(self).reweigh is not Norm.reweigh
+
+    def projection(self) -> Projection | None:
+        """Return what projects the weights, or None."""
+        return None
+
+    def levels(self) -> Levels | None:
+        """Return what second-order methods work with, or None."""
+        return None
+
+
+class ComponentNorm(Norm):
     """A norm N(a) of the component norms a_k = ||f_k||, of which the problem takes 1/2 N(a)^2.
 
     Examples
@@ -17,9 +135,6 @@ class ComponentNorm(ABC):
     >>> LpNorm(1).regularizer(np.array([0.5, 0.5]), np.array([4.0, 16.0]))  # a = (1, 2)
     4.5
     """
-
-    has_dual = True
-    bounds_dual = False
 
     @abstractmethod
     def value(self, norms: np.ndarray) -> float:
@@ -36,7 +151,3 @@ class ComponentNorm(ABC):
     def dual_regularizer(self, quad_forms: np.ndarray) -> float:
         """Return 1/2 N*(sqrt(q))^2."""
         return 0.5 * self.dual_square(quad_forms)
-
-    def dual_limit(self, quad_forms: np.ndarray) -> float:
-        """Return 1: the dual norm is finite everywhere."""
-        return 1.0

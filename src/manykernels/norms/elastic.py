@@ -12,10 +12,11 @@ import math
 
 import numpy as np
 
+from manykernels.norms.base import Norm
 from manykernels.norms.lp import power_norm
 
 
-class ElasticNorm:
+class ElasticNorm(Norm):
     """The regularizer 1/2 ||a||_p^2 + strength ||a||_1 of the component norms a_k = ||f_k||.
 
     Parameters
@@ -38,9 +39,6 @@ class ElasticNorm:
     4.5
     """
 
-    has_dual = True
-    bounds_dual = False
-
     def __init__(self, strength: float = 0.0, p: float | None = None) -> None:
         number = (int, float, np.number)
         if isinstance(strength, bool) or not isinstance(strength, number) or not 0 <= strength < np.inf:
@@ -50,7 +48,7 @@ class ElasticNorm:
         self.strength, self.p = float(strength), None if p is None else float(p)
 
     @property
-    def selects(self) -> bool:
+    def selects(self) -> bool:  # type: ignore[override]
         """Whether the optimal weights are exactly 0 for the kernels that help little."""
         return self.strength > 0
 
@@ -99,10 +97,6 @@ class ElasticNorm:
         """Return Omega*(sqrt(q))."""
         return self.conjugate(np.sqrt(quad_forms))
 
-    def dual_limit(self, quad_forms: np.ndarray) -> float:
-        """Return 1: the conjugate is finite everywhere."""
-        return 1.0
-
     def reweigh(self, weights: np.ndarray, quad_forms: np.ndarray) -> np.ndarray:
         """Return the weights that are best for the components of a machine with these weights."""
         better = self.weights(weights * np.sqrt(quad_forms))
@@ -111,10 +105,6 @@ class ElasticNorm:
     def initial_weights(self, n_kernels: int) -> np.ndarray:
         """Return equal weights with sum 1."""
         return np.full(n_kernels, 1.0 / n_kernels)
-
-    def scaled(self, weights: np.ndarray) -> np.ndarray:
-        """Return the weights as they are: the regularizer decides on their size."""
-        return weights
 
     def __repr__(self) -> str:
         own = "" if self.p is None else f", p={self.p:g}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from manykernels.norms.base import ComponentNorm
+from manykernels.norms.base import ComponentNorm, Levels
 from manykernels.norms.projections import onto_lp_ball
 
 
@@ -45,7 +45,7 @@ class LpNorm(ComponentNorm):
         self.p = float(p)
 
     @property
-    def selects(self) -> bool:
+    def selects(self) -> bool:  # type: ignore[override]
         """Whether the optimal weights are exactly 0 for the kernels that do not help (p = 1)."""
         return self.p == 1
 
@@ -68,11 +68,13 @@ class LpNorm(ComponentNorm):
         shape = (norms / largest) ** (2 / (1 + self.p))
         return shape / power_norm(shape, self.p)
 
-    def reweigh(self, weights: np.ndarray, quad_forms: np.ndarray) -> np.ndarray:
-        """Return the weights that are best for the components of a machine with these weights."""
-        return self.weights(weights * np.sqrt(quad_forms))
+    def levels(self) -> Levels:
+        """Return the exponent."""
+        return Levels(self.p)
 
-    # -- what a problem asks of a norm ----------------------------------------------------------------------------
+    def projection(self) -> LpNorm:
+        """Return the norm itself."""
+        return self
 
     def penalty(self, weights: np.ndarray) -> float:
         """Return 0: the weights are constrained, not penalized."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from manykernels.norms.base import ComponentNorm
+from manykernels.norms.base import ComponentNorm, Levels
 from manykernels.norms.lp import power_norm
 
 # A group whose forms vanish counts as this part of the largest, so that its weights stay finite: the gap that this
@@ -155,6 +155,10 @@ class MixedNorm(ComponentNorm):
         return self.scaled(shares * eta[self.owner]) if sums.max() > 0 else self.initial_weights(weights.size)
 
     # -- what a problem asks of a norm ----------------------------------------------------------------------------
+
+    def levels(self) -> Levels:
+        """Return the exponent within groups, 1, and what the groups are weighed by."""
+        return Levels(1.0, groups=self)
 
     def initial_weights(self, n_kernels: int) -> np.ndarray:
         """Return equal weights within each group, and equal groups."""

@@ -8,14 +8,15 @@ conjugate of the penalty over d >= 0: r*(u) = max over d >= 0 of u'd - r(d).
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 
 import numpy as np
 
+from manykernels.norms.base import Levels, Norm
 from manykernels.norms.projections import shrunk
 
 
-class Penalty(ABC):
+class Penalty(Norm):
     """A differentiable penalty r(d) of the weights d >= 0; subclass it for one of your own.
 
     Two methods are needed, ``value`` and ``gradient``. With the third, ``conjugate``, a sum of kernels has a duality
@@ -40,7 +41,7 @@ class Penalty(ABC):
     True
     """
 
-    selects = False
+    bounds_dual = True
 
     @abstractmethod
     def value(self, weights: np.ndarray) -> float:
@@ -64,6 +65,10 @@ class Penalty(ABC):
 
     # -- what a problem asks of a norm ----------------------------------------------------------------------------
 
+    def projection(self) -> Penalty:
+        """Return the penalty itself."""
+        return self
+
     def penalty(self, weights: np.ndarray) -> float:
         """Return r(d)."""
         return self.value(weights)
@@ -80,27 +85,14 @@ class Penalty(ABC):
         """Return r*(q / 2)."""
         return self.conjugate(0.5 * quad_forms)
 
-    def dual_limit(self, quad_forms: np.ndarray) -> float:
-        """Return the largest t in [0, 1] at which the conjugate at t^2 q / 2 is finite."""
-        return 1.0
-
     @property
-    def has_dual(self) -> bool:
+    def has_dual(self) -> bool:  # type: ignore[override]
         """Whether the conjugate is known."""
         return type(self).conjugate is not Penalty.conjugate
-
-    @property
-    def bounds_dual(self) -> bool:
-        """Whether the dual point is shrunk to where the conjugate is smallest: it may be infinite, or huge."""
-        return True
 
     def initial_weights(self, n_kernels: int) -> np.ndarray:
         """Return equal weights with sum 1."""
         return np.full(n_kernels, 1.0 / n_kernels)
-
-    def scaled(self, weights: np.ndarray) -> np.ndarray:
-        """Return the weights as they are: the penalty decides on their size."""
-        return weights
 
 
 class LpPenalty(Penalty):
@@ -173,9 +165,9 @@ class LpPenalty(Penalty):
         """
         return (norms**2 / (2.0 * self.strength)) ** (1.0 / (self.p + 1.0))
 
-    def reweigh(self, weights: np.ndarray, quad_forms: np.ndarray) -> np.ndarray:
-        """Return the weights that are best for the components of a machine with these weights."""
-        return self.weights(weights * np.sqrt(quad_forms))
+    def levels(self) -> Levels:
+        """Return the exponent and the level, twice the strength."""
+        return Levels(self.p, fixed=2.0 * self.strength)
 
     def __repr__(self) -> str:
         return f"LpPenalty(p={self.p:g}, strength={self.strength:g})"

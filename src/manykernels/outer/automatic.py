@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -10,14 +10,15 @@ import numpy as np
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.progress import silent
 from manykernels.core.results import Result, joined
+from manykernels.core.solver import Need, Sizes, Solver
 from manykernels.losses import Loss
-from manykernels.norms import LpNorm, LpPenalty, MixedNorm
-from manykernels.outer.group_lasso import group_lasso
-from manykernels.outer.memory import solver_bytes
-from manykernels.outer.multilevel import has_both_classes, multilevel_newton
-from manykernels.outer.newton import newton
-from manykernels.outer.spg import spg
-from manykernels.problem import Norm, Problem, closed_form
+from manykernels.norms import Norm
+from manykernels.outer.group_lasso import GROUP_LASSO
+from manykernels.outer.multilevel import MULTILEVEL, has_both_classes
+from manykernels.outer.newton import NEWTON
+from manykernels.outer.reduced_newton import REDUCED_NEWTON
+from manykernels.outer.spg import SPG
+from manykernels.problem import Problem
 
 # Below this p the alternation needs many iterations, and above the second few (measured: benchmarks/speed/l1.py).
 _MANY_ITERATIONS = 1.25
@@ -36,7 +37,8 @@ _LARGE, _SAMPLES_PER_KERNEL = 1000, 8
 
 def selects_few(norm: Norm) -> bool:
     """Return whether the methods that ``automatic`` takes for this norm work on a few kernels at a time."""
-    return isinstance(norm, MixedNorm) or (isinstance(norm, (LpNorm, LpPenalty)) and norm.p < _MANY_ITERATIONS)
+    levels = norm.levels()
+    return levels is not None and (levels.groups is not None or levels.p < _MANY_ITERATIONS)
 
 
 @one_blas_thread()
@@ -48,7 +50,7 @@ def automatic(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, star
     for kernels that are no sum. Where the combined kernel does not fit into memory, a part of the samples gives the
     first weights. Parameters and result are theirs.
     """
-    if start is None and _has_rows_only(problem):
+    if start is None and problem.bank.coarse_size is not None:
         start = _coarse_weights(problem)
     methods = list(_methods(problem))
     result: Result | None = None
@@ -65,88 +67,81 @@ def automatic(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, star
     return result
 
 
-def _methods(problem: Problem) -> Iterator[Callable[..., Result]]:
+def _methods(problem: Problem) -> Iterator[Solver]:
     """Return the methods to try, in order; each but the last has _PATIENCE rounds."""
-    has_gap = problem.norm.has_dual and "quad_forms" in problem.bank.capabilities
-    if closed_form(problem.norm) is None or not has_gap:
-        yield spg
+    norm, has_gap = problem.norm, problem.norm.has_dual and "quad_forms" in problem.bank.capabilities
+    if not norm.has_closed_form or not has_gap:
+        yield SPG
         return
-    if _has_rows_only(problem):
+    if problem.bank.coarse_size is not None:
         # Near p = 1 the alternation takes long to raise the weight of a kernel that the first guess had left out.
-        yield spg if selects_few(problem.norm) and hasattr(problem.norm, "project") else group_lasso
+        yield SPG if selects_few(norm) and norm.projection() is not None else GROUP_LASSO
         return
-    n_samples = problem.y.shape[1]
-    finite = isinstance(problem.norm, (LpNorm, LpPenalty)) and np.isfinite(problem.norm.p)
-    if finite and _steps_in_weights(problem):
-        yield multilevel_newton
-    elif selects_few(problem.norm):
-        yield newton
-    if not selects_few(problem.norm) or n_samples > _MANY_SAMPLES:
-        yield group_lasso
-    last = n_samples <= _MANY_SAMPLES and (_steps_in_weights(problem) or not selects_few(problem.norm))
-    if finite and last and _has_memory_for_newton(problem):
-        yield newton
+    n_tasks, n_samples = problem.y.shape
+    sizes = Sizes(n_tasks, n_samples, problem.bank.n_kernels)
+    if _steps_in_weights(norm, sizes):
+        yield MULTILEVEL
+    elif selects_few(norm):
+        yield NEWTON
+    if not selects_few(norm) or n_samples > _MANY_SAMPLES:
+        yield GROUP_LASSO
+    last = n_samples <= _MANY_SAMPLES and (_steps_in_weights(norm, sizes) or not selects_few(norm))
+    fits = problem.memory is None or NEWTON.need(sizes, norm, problem.loss).n_bytes <= problem.memory
+    if last and _is_finite(norm) and fits:
+        yield NEWTON
 
 
-def _has_rows_only(problem: Problem) -> bool:
-    """Return whether the combined kernel is rows on demand: few methods can do with that."""
-    return hasattr(problem.bank, "coarse_size")
+def _is_finite(norm: Norm) -> bool:
+    """Return whether the second-order methods, which know no groups of weights of their own, take the norm."""
+    levels = norm.levels()
+    return levels is not None and levels.groups is None and levels.is_finite
 
 
 def _coarse_weights(problem: Problem) -> np.ndarray | None:
     """Return the weights that are best for a random part of the samples, whose losses count the more."""
-    size = problem.bank.coarse_size  # type: ignore[attr-defined]
-    if size < _FEWEST or not has_both_classes(problem, size):
+    size = problem.bank.coarse_size
+    if size is None or size < _FEWEST or not has_both_classes(problem, size):
         return None
     part = problem.tail(size)
     with silent():
         return automatic(replace(part, C=part.C * (problem.y.shape[1] / size)), tol=_COARSE_GAP).weights
 
 
-def _steps_in_weights(problem: Problem) -> bool:
-    """Return whether Newton steps in the weights alone are the fastest for this (finite) p and these sizes."""
-    n_tasks, n = problem.y.shape
-    return _are_steps_in_weights(problem.norm, n_tasks, n, problem.bank.n_kernels)
-
-
-def _are_steps_in_weights(norm: Norm, n_tasks: int, n: int, n_kernels: int) -> bool:
-    if not isinstance(norm, LpNorm):
+def _steps_in_weights(norm: Norm, sizes: Sizes) -> bool:
+    """Return whether Newton steps in the weights alone are the fastest for this norm and these sizes."""
+    levels = norm.levels()
+    if levels is None or not levels.is_plain or not levels.is_finite:
         return False
     if selects_few(norm):
-        return n_tasks * n**3 >= _HEAVY
-    return norm.p < _FEW_ITERATIONS and n >= _LARGE and n_kernels * _SAMPLES_PER_KERNEL <= n
+        return sizes.n_tasks * sizes.n_samples**3 >= _HEAVY
+    n = sizes.n_samples
+    return levels.p < _FEW_ITERATIONS and n >= _LARGE and sizes.n_kernels * _SAMPLES_PER_KERNEL <= n
 
 
-def _has_memory_for_newton(problem: Problem) -> bool:
-    """Return whether the interior point may be tried last: what is planned for the others is less."""
-    n_tasks, n = problem.y.shape
-    need = solver_bytes("newton", problem.norm, problem.loss, n_tasks, n, problem.bank.n_kernels)
-    return problem.memory is None or need <= problem.memory
-
-
-def automatic_bytes(norm: Norm, loss: Loss, n_tasks: int, n: int, n_kernels: int) -> tuple[int, int]:
-    """Return the bytes that ``automatic`` takes beside the bank: at least, and with the interior point as its last.
+def _need(sizes: Sizes, norm: Norm, loss: Loss) -> Need:
+    """Return the largest need of the methods that may be tried, and that of the interior point, which may be last.
 
     Examples
     --------
+    >>> from manykernels.core.solver import Sizes
     >>> from manykernels.losses import Hinge
     >>> from manykernels.norms import LpNorm
-    >>> from manykernels.outer.automatic import automatic_bytes
-    >>> automatic_bytes(LpNorm(2), Hinge(), 1, 1000, 50)
+    >>> from manykernels.outer.automatic import AUTO
+    >>> need = AUTO.need(Sizes(1, 1000, 50), LpNorm(2), Hinge())
+    >>> need.n_bytes, need.most
     (13660000, 25620808)
     """
-
-    def need(solver: str) -> int:
-        return solver_bytes(solver, norm, loss, n_tasks, n, n_kernels)
-
-    finite = isinstance(norm, (LpNorm, LpPenalty)) and np.isfinite(norm.p)
-    methods = ["group_lasso"]
-    if finite and _are_steps_in_weights(norm, n_tasks, n, n_kernels):
-        methods.append("reduced_newton")
+    methods = [GROUP_LASSO]
+    if _steps_in_weights(norm, sizes):
+        methods.append(REDUCED_NEWTON)
     elif selects_few(norm):
-        methods.append("newton")
-    least = max(need(method) for method in methods)
-    return least, max(least, need("newton")) if finite and n <= _MANY_SAMPLES else least
+        methods.append(NEWTON)
+    last = NEWTON.need(sizes, norm, loss).n_bytes if _is_finite(norm) and sizes.n_samples <= _MANY_SAMPLES else 0
+    least = max(method.need(sizes, norm, loss).n_bytes for method in methods)
+    return Need(least, last, works_on_few=selects_few(norm))
+
+
+AUTO = Solver(name="auto", run=automatic, need=_need)
 
 
 def _continued(first: Result, second: Result) -> Result:

@@ -9,7 +9,7 @@ import numpy as np
 from manykernels.core.results import Machine, Result
 from manykernels.kernels.bound import BoundBank
 from manykernels.kernels.family import BoundFamily
-from manykernels.losses import Loss, SmoothLoss
+from manykernels.losses import Loss
 from manykernels.norms import LpNorm
 from manykernels.problem import Norm, Problem
 
@@ -44,13 +44,13 @@ class FamilyProblem:
         problem = self.restricted(None)  # type: ignore[arg-type]
         start = problem.machine(np.zeros(self.y.shape), np.zeros(self.y.shape))
         # At the best intercept itself, a loss with corners may have its samples on them, where any pull would do.
-        near = 1.0 if isinstance(self.loss, SmoothLoss) else 0.999
+        near = 1.0 if self.loss.smooth else 0.999
         pulled = [
             self.loss.dual_pull(y, np.full(y.shape, near * b), C)[1]
             for y, C, b in zip(self.y, self.C, start.intercept, strict=True)
         ]
         beta = np.array([problem.feasible(own, t) for t, own in enumerate(pulled)])
-        return Machine(beta, np.zeros(self.y.shape), start.intercept)
+        return problem.machine(beta, np.zeros(self.y.shape))
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.optimize import brentq
 
+from manykernels.compute.combined import CombinedMatrix
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.progress import emit, is_listened_to, silent
 from manykernels.core.results import Certificate, Machine, Result, Step
@@ -155,10 +156,11 @@ class _Selection:
             """The derivative of the objective along the way: 1/2 beta' (K - N) beta, rising."""
             if part not in machines:
                 nearest = machines[min(machines, key=lambda own: abs(own - part))]
-                machines[part] = problem.solve((1.0 - part) * K + part * N, nearest, self._inner_tol())
+                between = CombinedMatrix((1.0 - part) * K.array + part * N.array, K.unit_roundoff)
+                machines[part] = problem.solve(between, nearest, self._inner_tol())
                 self.n_solves += 1
             beta = machines[part].beta
-            return 0.5 * float(np.sum(beta * (beta @ (K - N))))
+            return 0.5 * float(np.sum(beta * (K.product(beta) - N.product(beta))))
 
         part = _root(slope)
         if part == 0.0:

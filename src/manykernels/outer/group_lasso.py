@@ -19,17 +19,19 @@ without them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import Certificate, Machine, Result
+from manykernels.core.solver import Solver
+from manykernels.losses import Loss
+from manykernels.norms import Norm
+from manykernels.outer.needs import for_inner_solver
 from manykernels.outer.recorder import Recorder
-from manykernels.problem import Problem, closed_form
+from manykernels.problem import Problem
 
-NEEDS = frozenset({"combine", "quad_forms"})
 _FIRST_GAP = 0.1
 _LEAST_START = 1e-6
 _LEFT_OUT = 1e-4  # of the tolerance: how much of the weight a kernel may lack
@@ -69,18 +71,29 @@ def group_lasso(
     >>> group_lasso(problem, tol=1e-4).converged
     True
     """
-    problem.require(NEEDS, "group_lasso")
-    better = closed_form(problem.norm)
-    if better is None:
-        raise TypeError(f"solver='group_lasso' needs a norm with weights in closed form; {problem.norm!r} has none.")
-    if not problem.norm.has_dual:
-        raise TypeError(f"solver='group_lasso' stops by the duality gap; {problem.norm!r} has no conjugate for it.")
+    GROUP_LASSO.require(problem)
     with one_blas_thread():
-        return _run(problem, better, tol, max_iter, start)
+        return _run(problem, tol, max_iter, start)
 
 
-def _run(problem: Problem, better: Callable, tol: float, max_iter: int, start: np.ndarray | None) -> Result:
-    recorder, K = Recorder(problem, tol), problem.workspace()
+def _refuses(norm: Norm, loss: Loss) -> str | None:
+    if not norm.has_closed_form:
+        return f"needs a norm with weights in closed form; {norm!r} has none."
+    return None if norm.has_dual else f"stops by the duality gap; {norm!r} has no conjugate for it."
+
+
+GROUP_LASSO = Solver(
+    name="group_lasso",
+    run=group_lasso,
+    needs=frozenset({"combine", "quad_forms"}),
+    refuses=_refuses,
+    need=for_inner_solver,
+    paper="MKLGL",
+)
+
+
+def _run(problem: Problem, tol: float, max_iter: int, start: np.ndarray | None) -> Result:
+    recorder, K = Recorder(problem, tol), problem.bank.workspace()
     weights = problem.norm.initial_weights(problem.bank.n_kernels) if start is None else _positive(problem, start)
     machine, gap = None, _FIRST_GAP
     with recorder.interruptible():
@@ -94,7 +107,7 @@ def _run(problem: Problem, better: Callable, tol: float, max_iter: int, start: n
                 break
             if recorder.is_stuck:
                 break
-            weights = better(weights, quad_forms)
+            weights = cast(np.ndarray, problem.norm.reweigh(weights, quad_forms))
     return recorder.result(K)
 
 

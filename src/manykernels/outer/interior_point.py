@@ -43,7 +43,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, eigh, solve_triangular
 
-from manykernels.core.results import Certificate, Machine
+from manykernels.compute.combined import CombinedMatrix
+from manykernels.core.results import Certificate, Iterate, Machine
 from manykernels.norms import MixedNorm
 from manykernels.problem import Problem
 
@@ -118,7 +119,7 @@ class InteriorPoint:
         Twice the strength of a penalty of the weights; without it they are constrained.
     tol : float
         The gap that is wanted in the end: it bounds the weights of a group whose forms vanish (a mixed norm).
-    workspace : ndarray of shape (n, n), optional
+    workspace : CombinedMatrix, optional
         Where combined kernels and their factors are written.
     """
 
@@ -126,11 +127,11 @@ class InteriorPoint:
         self,
         problem: Problem,
         p: float,
-        start: Machine,
+        start: Iterate,
         weights: np.ndarray,
         fixed_tau: float | None = None,
         tol: float = 1e-6,
-        workspace: np.ndarray | None = None,
+        workspace: CombinedMatrix | None = None,
     ) -> None:
         self.problem, self.p, self.fixed_tau = problem, p, fixed_tau
         self.least = float(np.clip((_VANISHING * tol) ** 2, 1e-16, 1e-4))
@@ -141,7 +142,7 @@ class InteriorPoint:
         self.upper = np.array([np.broadcast_to(upper, problem.y.shape) for _, _, upper in parts])
         self.has_lower, self.has_upper = np.isfinite(self.lower), np.isfinite(self.upper)
         self.n_bounds = int(self.has_lower.sum() + self.has_upper.sum())
-        self.K = np.empty((problem.bank.n_samples,) * 2) if workspace is None else workspace
+        self.K = problem.bank.workspace() if workspace is None else workspace
         self.n_iter = 0
         self.point, self.products = self._first_point(start, weights)
 
@@ -204,7 +205,7 @@ class InteriorPoint:
     def center(self) -> None:
         """Pull the iterate inside its bounds as at the beginning: products that outran the rest leave no step."""
         point = self.point
-        machine = Machine(self.beta(point.x), np.einsum("k,tkn->tn", point.d, self.products), point.b)
+        machine = Iterate(self.beta(point.x), np.einsum("k,tkn->tn", point.d, self.products), point.b)
         self.point, self.products = self._first_point(machine, point.d)
 
     def complementarity(self, point: Point) -> float:
@@ -247,7 +248,7 @@ class InteriorPoint:
 
     # -- the first point ----------------------------------------------------------------------------------------
 
-    def _first_point(self, start: Machine, weights: np.ndarray) -> tuple[Point, np.ndarray]:
+    def _first_point(self, start: Iterate, weights: np.ndarray) -> tuple[Point, np.ndarray]:
         """Return a point inside the bounds near the given machine, and its products."""
         x = self._inside(start.beta)
         products = self._products(x)
@@ -398,7 +399,7 @@ class _Newton:
         self.D = method._curvatures(point.x) + point.z_lower / self.above + point.z_upper / self.below
         self.E = np.sum(1.0 / self.D, axis=0)
         bend = point.s / point.d + (tau * (p - 1) * point.d ** (p - 2) if p > 1 else 0.0)
-        K = method.problem.bank.combine(point.d, out=method.K)
+        K = method.problem.bank.combine(point.d, out=method.K).array
         diagonal = 1.0 / self.E + _RIDGE * float(np.mean(K.diagonal()))
         side = _KernelSide if point.d.size <= beta.size else _SampleSide
         P = np.zeros((power.size, method.n_groups))

@@ -24,11 +24,13 @@ from scipy.special import logsumexp
 
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import Certificate, Machine, Result
-from manykernels.norms import LpNorm, MixedNorm
+from manykernels.core.solver import Solver
+from manykernels.losses import Loss
+from manykernels.norms import MixedNorm, Norm
+from manykernels.outer.needs import for_inner_solver
 from manykernels.outer.recorder import Recorder
 from manykernels.problem import Problem
 
-NEEDS = frozenset({"combine", "quad_forms"})
 _STEP = 1.0  # A
 # Relative change of the value at which the turns end: this part of the gap, or that if it is more.
 _ORACLE_SHARE, _ORACLE_TOL = 0.02, 1e-4
@@ -73,7 +75,7 @@ def mirror(
     >>> import numpy as np
     >>> from manykernels.kernels import Gaussian, KernelBank
     >>> from manykernels.losses import Hinge
-    >>> from manykernels.norms import MixedNorm
+    >>> from manykernels.norms import MixedNorm, Norm
     >>> from manykernels.outer.mirror import mirror
     >>> from manykernels.problem import Problem
     >>> X = np.random.default_rng(0).normal(size=(40, 2))
@@ -83,17 +85,34 @@ def mirror(
     >>> mirror(problem, tol=1e-2).converged
     True
     """
-    problem.require(NEEDS, "mirror")
-    norm = problem.norm
-    if isinstance(norm, LpNorm) and norm.p == 1:
+    MIRROR.require(problem)
+    levels = problem.norm.levels()
+    norm = None if levels is None else levels.groups
+    if norm is None:
         norm = MixedNorm(1, ["all"] * problem.bank.n_kernels)
-    if not isinstance(norm, MixedNorm) or norm.q < 1:
-        raise TypeError(f"solver='mirror' needs MixedNorm(q) with q >= 1 or LpNorm(1), got {problem.norm!r}.")
     with one_blas_thread():
         run = MirrorDescent(problem, norm, tol)
         with run.recorder.interruptible():
             run.solve(max_iter, start, step, relative_change)
         return run.recorder.result(run.K)
+
+
+def _refuses(norm: Norm, loss: Loss) -> str | None:
+    levels = norm.levels()
+    fits = levels is not None and (
+        levels.groups.q >= 1 if levels.groups is not None else levels.is_plain and levels.p == 1
+    )
+    return None if fits else f"needs MixedNorm(q) with q >= 1 or LpNorm(1), got {norm!r}."
+
+
+MIRROR = Solver(
+    name="mirror",
+    run=mirror,
+    needs=frozenset({"combine", "quad_forms", "coefficients"}),
+    refuses=_refuses,
+    need=for_inner_solver,
+    paper="VSKL",
+)
 
 
 class MirrorDescent:
@@ -110,7 +129,7 @@ class MirrorDescent:
     def __init__(self, problem: Problem, norm: MixedNorm, tol: float) -> None:
         self.problem, self.norm, self.tol = problem, norm, tol
         self.recorder = Recorder(problem, tol)
-        self.K = problem.workspace()
+        self.K = problem.bank.workspace()
         self.turns: list[int] = []
         self.settled = False
         self.eta = np.ones(norm.n_groups)  # 1 / gamma
@@ -177,4 +196,4 @@ class MirrorDescent:
         """Return -sum conj - 1/2 sum_j eta_j D_j at the machine and the eta that is best for it."""
         quadratic = float(self.eta @ self.norm.sums(shares * quad_forms))
         own = float(np.sum(machine.beta * machine.decision))
-        return self.problem.dual_objective(machine) + 0.5 * own - 0.5 * quadratic
+        return machine.dual_objective + 0.5 * own - 0.5 * quadratic

@@ -8,11 +8,13 @@ packed triangle are the triangle of the last samples, so that nothing is copied.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from manykernels.core.progress import silent
 from manykernels.core.results import Result
-from manykernels.outer.reduced_newton import NEEDS, near_kernels, reduced_newton
+from manykernels.outer.reduced_newton import REDUCED_NEWTON, near_kernels, reduced_newton
 from manykernels.problem import Problem
 
 _COARSEST = 400
@@ -40,7 +42,7 @@ def multilevel_newton(
     >>> multilevel_newton(problem, tol=1e-4).converged
     True
     """
-    problem.require(NEEDS | {"tail"}, "reduced_newton")
+    MULTILEVEL.require(problem)
     near = None
     for size in _sizes(problem) if start is None else ():
         part = problem.tail(size)
@@ -48,6 +50,9 @@ def multilevel_newton(
             result = reduced_newton(part, tol=_COARSE_GAP, start=start, near=near)
         start, near = result.weights, near_kernels(part, part.quad_forms(result.machine), tol)
     return reduced_newton(problem, tol=tol, max_iter=max_iter, start=start, near=near)
+
+
+MULTILEVEL = replace(REDUCED_NEWTON, run=multilevel_newton, needs=REDUCED_NEWTON.needs | {"tail"})
 
 
 def _sizes(problem: Problem) -> list[int]:

@@ -21,20 +21,24 @@ limit (p = 1), so that weights and dual coefficients are exactly 0 where they sh
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import Certificate, Machine, Result
-from manykernels.norms import LpNorm, LpPenalty, MixedNorm
+from manykernels.core.solver import Need, Sizes, Solver
+from manykernels.losses import Loss
+from manykernels.norms import LpNorm, LpPenalty, MixedNorm, Norm
+from manykernels.norms.base import Levels
 from manykernels.outer.group_lasso import group_lasso
 from manykernels.outer.interior_point import InteriorPoint, Solution
+from manykernels.outer.needs import PRODUCTS, matrices, working_set
 from manykernels.outer.recorder import Recorder
 from manykernels.outer.screening import surviving_kernels
 from manykernels.outer.working_set import important_kernels
-from manykernels.problem import Norm, Problem
+from manykernels.problem import Problem
 
-NEEDS = frozenset({"combine", "quad_forms", "matvecs", "subset", "peaks", "inner_products", "largest_diagonals"})
 _FIRST_SET = 40
 _MOST_NEW = 40
 _LAST_ROUNDS = 200  # of the alternation, where the interior point has come to its end; more for a mixed norm
@@ -83,14 +87,9 @@ def newton(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: 
     >>> result.converged
     True
     """
-    p = 1.0 if isinstance(problem.norm, MixedNorm) else getattr(problem.norm, "p", np.inf)
-    if not isinstance(problem.norm, (LpNorm, LpPenalty, MixedNorm)) or np.isinf(p):
-        raise TypeError(
-            f"solver='newton' needs LpNorm(p) with finite p, LpPenalty(p) or MixedNorm(q), got {problem.norm!r}."
-        )
-    problem.require(NEEDS, "newton")
+    NEWTON.require(problem)
     with one_blas_thread():
-        run = _Run(problem, p, tol)
+        run = _Run(problem, cast(Levels, problem.norm.levels()), tol)
         with run.recorder.interruptible():
             run.solve(max_iter, start)
         if run.recorder.weights is not None:  # the interior point has written its factors there
@@ -98,21 +97,47 @@ def newton(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: 
         return run.recorder.result(run.K)
 
 
+def _refuses(norm: Norm, loss: Loss) -> str | None:
+    levels = norm.levels()
+    if levels is None or not levels.is_finite:
+        return f"needs LpNorm(p) with finite p, LpPenalty(p) or MixedNorm(q), got {norm!r}."
+    return None
+
+
+def _need(sizes: Sizes, norm: Norm, loss: Loss) -> Need:
+    """Return the factors of all tasks, or of all at once, or what screening makes; the alternation needs less."""
+    working, tasks, n = working_set(norm, sizes.n_kernels), sizes.n_tasks, sizes.n_samples
+    at_once = 1.0 + tasks**2 if working > tasks * n else 0.0
+    beside = PRODUCTS * 8 * tasks * working * n + 8 * (working + tasks) ** 2
+    return matrices(max(3.0, 1.0 + tasks, at_once), sizes, beside, works_on_few=True)
+
+
+NEWTON = Solver(
+    name="newton",
+    run=newton,
+    needs=frozenset(
+        {"combine", "quad_forms", "matvecs", "subset", "peaks", "inner_products", "largest_diagonals", "coefficients"}
+    ),
+    refuses=_refuses,
+    need=_need,
+)
+
+
 class _Run:
     """One run: the working set, the kernels still in question, and what has been reached."""
 
-    def __init__(self, problem: Problem, p: float, tol: float) -> None:
-        self.problem, self.p, self.tol = problem, p, tol
-        self.fixed_tau = 2.0 * problem.norm.strength if isinstance(problem.norm, LpPenalty) else None
+    def __init__(self, problem: Problem, levels: Levels, tol: float) -> None:
+        self.problem, self.p, self.tol = problem, levels.p, tol
+        self.fixed_tau = levels.fixed
         self.recorder = Recorder(problem, tol)
         self.owner = np.zeros(problem.bank.n_kernels, np.int64)
-        self.screens = p == 1 and isinstance(problem.norm, LpNorm)
+        self.screens = levels.p == 1 and levels.is_plain
         if isinstance(problem.norm, MixedNorm):
             self.owner = problem.norm.owner
         self.candidates = np.arange(problem.bank.n_kernels)
         self.screen_below = _SCREEN_BELOW
         self.proven_above = -np.inf
-        self.K = np.empty((problem.bank.n_samples, problem.bank.n_samples))
+        self.K = problem.bank.workspace()
 
     def solve(self, max_iter: int, start: np.ndarray | None) -> None:
         """Alternate solves on the working set with full passes, then finish."""
@@ -289,7 +314,7 @@ class _Run:
             weights = self.problem.norm.scaled(weights)
             K = self.problem.bank.combine(weights, out=self.K)
             beta = np.array([self.problem.feasible(row, t) for t, row in enumerate(solution.snapped)])
-            if self._accept(weights, self.problem.machine(beta, beta @ K)):
+            if self._accept(weights, self.problem.machine(beta, K.product(beta))):
                 return
 
     def _accept(self, weights: np.ndarray, machine: Machine) -> bool:

@@ -6,13 +6,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from manykernels.core.progress import emit, is_listened_to
-from manykernels.core.results import OVERFLOWS, Certificate, Machine, Result, Step, joined
-from manykernels.norms import MixedNorm
+from manykernels.core.protocols import CombinedKernel
+from manykernels.core.results import OVERFLOWS, Certificate, Iterate, Machine, Result, Step, joined
+from manykernels.norms import Norm
 from manykernels.problem import Problem
 
 _FIRST_INNER_TOL = 1e-2
@@ -103,14 +103,14 @@ class Recorder:
         self.n_inner_solves += result.n_inner_solves
         self.interrupted = self.interrupted or result.interrupted
 
-    def solve(self, K: Any, start: Machine | None, expected_gap: float) -> Machine:
+    def solve(self, K: CombinedKernel, start: Iterate | None, expected_gap: float) -> Machine:
         """Solve the machine for the kernel K, as exactly as a gap of ``expected_gap`` asks for."""
         machine, error = start, np.inf
         while True:
             machine = self.problem.solve(K, machine, self._inner_tol)
             self.n_inner_solves += 1
-            allowed = _INNER_SHARE * expected_gap * abs(self.problem.objective(machine))
-            before, error = error, self.problem.inner_gap(machine)
+            allowed = _INNER_SHARE * expected_gap * abs(machine.objective)
+            before, error = error, machine.gap
             if error <= allowed:
                 self.n_stalled = 0
                 return machine
@@ -119,14 +119,14 @@ class Recorder:
                 return machine
             self._inner_tol *= 0.1
 
-    def result(self, K: Any, stationary: bool = False) -> Result:
+    def result(self, K: CombinedKernel, stationary: bool = False) -> Result:
         """Return the best iterate; K is a combined kernel near it, for the size of the rounding errors.
 
         A run has converged when the gap is at most ``tol``; ``stationary`` counts where the problem has no gap.
         """
         if self.weights is None or self.machine is None or self.certificate is None:
             raise ValueError(OVERFLOWS)
-        if isinstance(self.problem.norm, MixedNorm):
+        if _has_groups(self.problem.norm):
             self._drop_idle(K, self.weights, self.machine)
         rounding = self.problem.rounding(K, self.machine) / max(abs(self.certificate.primal), 1e-300)
         certificate = replace(self.certificate, rounding=rounding if rounding > self.tol else 0.0)
@@ -142,7 +142,7 @@ class Recorder:
             trace=self.trace,
         )
 
-    def _drop_idle(self, K: Any, weights: np.ndarray, machine: Machine) -> None:
+    def _drop_idle(self, K: CombinedKernel, weights: np.ndarray, machine: Machine) -> None:
         """Put 0 for the weights of kernels that have no component: zero ones, and constant ones beside an intercept.
 
         With q >= 1 a mixed norm raises the weights of a group that has next to no form, and nothing pulls them down.
@@ -154,7 +154,12 @@ class Recorder:
             return
         kept = np.where(idle, 0.0, weights)
         K = problem.bank.combine(kept, out=K)
-        same = problem.machine(machine.beta, machine.beta @ K if isinstance(K, np.ndarray) else K.product(machine.beta))
+        same = problem.machine(machine.beta, K.product(machine.beta))
         certificate = problem.certificate(kept, same, quad_forms)
         if abs(certificate.gap) <= max(self.tol, 1.01 * self.gap):  # rounding may move it
             self.keep(kept, same, certificate)
+
+
+def _has_groups(norm: Norm) -> bool:
+    levels = norm.levels()
+    return levels is not None and levels.groups is not None

@@ -32,14 +32,16 @@ from scipy.linalg import LinAlgError, cho_solve
 
 from manykernels.compute.linalg import cholesky_factor, principal_block
 from manykernels.compute.threads import one_blas_thread
-from manykernels.core.results import Certificate, Machine, Result
-from manykernels.norms import LpNorm
+from manykernels.core.results import Certificate, Iterate, Machine, Result
+from manykernels.core.solver import Need, Sizes, Solver
+from manykernels.losses import Loss
+from manykernels.norms import Norm
+from manykernels.outer.needs import PRODUCTS, inner_matrices, matrices, working_set
 from manykernels.outer.quadratic_model import best_weights
 from manykernels.outer.recorder import Recorder
 from manykernels.outer.working_set import important_kernels
 from manykernels.problem import Problem
 
-NEEDS = frozenset({"combine", "quad_forms", "matvecs", "peaks", "subset"})
 _FIRST_GAP = 0.1
 _EXPECTED = 0.1  # of the gap is left after a step
 _NEAR = 0.8  # of the largest quadratic form: such kernels are looked at for p = 1
@@ -99,20 +101,47 @@ def reduced_newton(
     >>> reduced_newton(problem, tol=1e-4).converged
     True
     """
-    if not isinstance(problem.norm, LpNorm) or np.isinf(problem.norm.p):
-        raise TypeError(f"solver='reduced_newton' needs LpNorm(p) with finite p, got {problem.norm!r}.")
-    problem.require(NEEDS, "reduced_newton")
+    REDUCED_NEWTON.require(problem)
     with one_blas_thread():
-        run = _Run(problem, problem.norm.p, tol, max_iter)
+        run = _Run(problem, exponent(problem.norm), tol, max_iter)
         with run.recorder.interruptible():
             run.solve(start, near)
         return run.recorder.result(run.K)
 
 
+def refuses(norm: Norm, loss: Loss) -> str | None:
+    """Return what steps in the weights alone cannot do."""
+    levels = norm.levels()
+    fits = levels is not None and levels.is_plain and levels.is_finite
+    return None if fits else f"needs LpNorm(p) with finite p, got {norm!r}."
+
+
+def need(sizes: Sizes, norm: Norm, loss: Loss) -> Need:
+    """Return a block in single precision, factored in its place, and the products of the working set."""
+    working, tasks = working_set(norm, sizes.n_kernels), sizes.n_tasks
+    beside = PRODUCTS * 8 * tasks * working * sizes.n_samples + 3 * 8 * working**2
+    return matrices(max(inner_matrices(loss), 1.5), sizes, beside, works_on_few=True)
+
+
+REDUCED_NEWTON = Solver(
+    name="reduced_newton",
+    run=reduced_newton,
+    needs=frozenset({"combine", "quad_forms", "matvecs", "peaks", "subset", "coefficients"}),
+    refuses=refuses,
+    need=need,
+)
+
+
+def exponent(norm: Norm) -> float:
+    """Return the p of a norm whose weights are constrained together."""
+    levels = norm.levels()
+    assert levels is not None
+    return levels.p
+
+
 def near_kernels(problem: Problem, quad_forms: np.ndarray, tol: float, near: float = _NEAR) -> np.ndarray:
     """Return the kernels to work on, by the quadratic forms near a solution: not the active ones alone."""
-    assert isinstance(problem.norm, LpNorm)
-    p, tau = problem.norm.p, problem.norm.dual_square(quad_forms)
+    p, tau = exponent(problem.norm), 2.0 * problem.norm.dual_regularizer(quad_forms)
     level = near * tau if p == 1 else tau
     return important_kernels(problem.bank, quad_forms, p, tau=level, most=_MOST_NEW, negligible=_NEGLIGIBLE * tol)
 
@@ -139,7 +168,7 @@ class _Run:
         self.problem, self.p, self.tol = problem, p, tol
         self.max_iter = max_iter
         self.recorder = Recorder(problem, tol)
-        self.K = np.empty((problem.bank.n_samples, problem.bank.n_samples))
+        self.K = problem.bank.workspace()
         self.target, self.damping, self.stalled = tol, 0.0, 0
 
     def solve(self, start: np.ndarray | None, near: np.ndarray | None) -> None:
@@ -192,7 +221,7 @@ class _Run:
         self.own = self.problem  # the last working set leaves its room to the next
         self.own = replace(self.problem, bank=self.problem.bank.subset(chosen))
 
-    def _evaluate(self, weights: np.ndarray, start: Machine | None, expected_gap: float) -> _Evaluation:
+    def _evaluate(self, weights: np.ndarray, start: Iterate | None, expected_gap: float) -> _Evaluation:
         """Solve with these weights of the working set."""
         K = self.own.bank.combine(weights, out=self.K)
         return self._examined(weights, self.recorder.solve(K, start, max(self.tol, expected_gap)))
@@ -205,8 +234,8 @@ class _Run:
             machine,
             products,
             quad_forms,
-            value=self.problem.objective(machine),
-            error=self.problem.inner_gap(machine),
+            value=machine.objective,
+            error=machine.gap,
             certificate=self.problem.certificate(weights, machine, quad_forms),
         )
 
@@ -241,7 +270,7 @@ class _Run:
         """Make one step that lowers the objective; None if there is no such step left."""
         n_tasks = self.problem.y.shape[0]
         mu = here.gap * here.value / self.problem.y.size
-        tasks = [Curvature(self.own, self.K, here.machine, here.products[t], t, mu) for t in range(n_tasks)]
+        tasks = [Curvature(self.own, self.K.array, here.machine, here.products[t], t, mu) for t in range(n_tasks)]
         hessian = np.sum([task.hessian for task in tasks], axis=0)
         gradient = -0.5 * here.quad_forms
         unit = float(here.quad_forms.max())
@@ -250,7 +279,7 @@ class _Run:
             aim = self.problem.norm.scaled(best_weights(gradient, damped, here.weights, self.p))
             change = aim - here.weights
             beta = np.array([task.moved(change) for task in tasks])
-            start = Machine(beta, here.machine.decision, here.machine.intercept)
+            start = Iterate(beta, here.machine.decision, here.machine.intercept)
             promised = -float(gradient @ change + 0.5 * change @ hessian @ change)
             there = self._evaluate(aim, start, min(_EXPECTED * here.gap, promised / here.value))
             gained = here.value - there.value

@@ -85,8 +85,8 @@ def surviving_kernels(
     ndarray of bool, of shape (len(candidates),)
         One pass over the candidates is made.
     """
-    gamma = max(problem.objective(machine) - lower_bound, 0.0)
-    reach = _Reach(problem, problem.bank.combine(weights), machine, gamma)
+    gamma = max(machine.objective - lower_bound, 0.0)
+    reach = _Reach(problem, problem.bank.combine(weights).array, machine, gamma)
     traces = np.maximum(problem.bank.inner_products(reach.inverse, candidates), 0.0)
     top = np.sqrt(problem.bank.largest_diagonals(candidates))
     t = _SAFETY * (np.sqrt(traces) * reach.rho + top * reach.fixed)

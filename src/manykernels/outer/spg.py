@@ -33,11 +33,14 @@ import numpy as np
 
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import UNKNOWN, Certificate, Machine, Result
-from manykernels.norms import LpPenalty
+from manykernels.core.solver import Solver
+from manykernels.losses import Loss
+from manykernels.norms import Norm
+from manykernels.norms.base import Projection
+from manykernels.outer.needs import for_inner_solver
 from manykernels.outer.recorder import Recorder
-from manykernels.problem import Problem, ProjectableNorm
+from manykernels.problem import Problem
 
-NEEDS = frozenset({"combine", "derivative_forms"})
 _SHORTEST_LENGTH, _NEAR, _FAR = 1e-30, 10.0, 1e6
 ENOUGH = 1e-4  # gamma: of the decrease that the slope promises
 _MEMORY = (0.1, 1.0)  # eta
@@ -113,7 +116,7 @@ def spg(
     >>> spg(problem).converged
     True
     """
-    require(problem, "spg")
+    SPG.require(problem)
     return ProjectedGradient(problem, tol, options or Options()).run(max_iter, start, random_state)
 
 
@@ -133,11 +136,15 @@ class Point:
         return self.smooth + self.pull
 
 
-def require(problem: Problem, solver: str) -> None:
-    """Raise before any work if the kernels or the norm cannot do what projected gradients need."""
-    problem.require(NEEDS, solver)
-    if not hasattr(problem.norm, "project"):
-        raise TypeError(f"solver={solver!r} needs weights that can be projected; those of {problem.norm!r} cannot.")
+def refuses(norm: Norm, loss: Loss) -> str | None:
+    """Return what projected gradients cannot do."""
+    if norm.projection() is None:
+        return f"needs weights that can be projected; those of {norm!r} cannot."
+    return None
+
+
+NEEDS = frozenset({"combine", "derivative_forms"})
+SPG = Solver(name="spg", run=spg, needs=NEEDS, refuses=refuses, need=for_inner_solver, draws=True, paper="SPG-GMKL")
 
 
 class ProjectedGradient:
@@ -145,16 +152,17 @@ class ProjectedGradient:
 
     def __init__(self, problem: Problem, tol: float, options: Options) -> None:
         self.problem, self.tol, self.options = problem, tol, options
-        self.norm = cast(ProjectableNorm, problem.norm)
+        self.norm = cast(Projection, problem.norm.projection())
         self.recorder = Recorder(problem, tol)
-        self.K = problem.workspace()
+        self.K = problem.bank.workspace()
         self.has_gap = problem.norm.has_dual and "quad_forms" in problem.bank.capabilities
         self.longest = options.longest or (_FAR if "quad_forms" in problem.bank.capabilities else _NEAR)
         self.inner_tol = 0.1 if options.tune_precision else _FINE
         self.memory, self.mass, self.average = _MEMORY[1], 1.0, np.nan
         self.converged = False
         self._takes_prox = options.proximal and self.norm.prox(np.zeros(1), 1.0) is not None
-        l1 = isinstance(problem.norm, LpPenalty) and problem.norm.p == 1
+        levels = problem.norm.levels()
+        l1 = levels is not None and levels.fixed is not None and levels.p == 1
         self._is_scaled = l1 and self._takes_prox and options.scaled and "quad_forms" in problem.bank.capabilities
 
     def run(self, max_iter: int, start: np.ndarray | None, random_state: Any) -> Result:
@@ -185,12 +193,12 @@ class ProjectedGradient:
             self._is_done(here)
 
     def _first_weights(self, start: np.ndarray | None, random_state: Any) -> np.ndarray:
-        norm, m = self.norm, self.problem.bank.n_kernels
+        m = self.problem.bank.n_kernels
         if start is not None:
-            return norm.project(start)
+            return self.norm.project(start)
         if random_state is None:
-            return norm.initial_weights(m)
-        return norm.project(np.random.default_rng(random_state).uniform(size=m) / m)
+            return self.problem.norm.initial_weights(m)
+        return self.norm.project(np.random.default_rng(random_state).uniform(size=m) / m)
 
     # -- values -------------------------------------------------------------------------------------------------
 
@@ -201,11 +209,11 @@ class ProjectedGradient:
         self.recorder.n_inner_solves += 1
         forms = problem.bank.derivative_forms(weights, machine.beta).sum(axis=0)
         penalty = self.norm.penalty(weights)
-        value = problem.dual_objective(machine) + penalty
+        value = machine.dual_objective + penalty
         if self.has_gap:
             certificate = problem.certificate(weights, machine, forms)
         else:
-            certificate = Certificate(primal=problem.objective(machine) + penalty, dual=UNKNOWN)
+            certificate = Certificate(primal=machine.objective + penalty, dual=UNKNOWN)
         return Point(weights, machine, value, -0.5 * forms, self.norm.penalty_gradient(weights), certificate)
 
     def target(self, point: Point, length: float | np.ndarray) -> np.ndarray:
@@ -230,7 +238,7 @@ class ProjectedGradient:
 
     def _is_exact(self, point: Point) -> bool:
         """Return whether the inner solver's error is small enough for the gradient to count; else ask it for more."""
-        error = self.problem.inner_gap(point.machine)
+        error = point.machine.gap
         if not self.options.tune_precision or error <= self.tol * abs(point.value) or self.inner_tol <= _FINEST:
             return True
         self.inner_tol = max(0.1 * self.inner_tol, _FINEST)
@@ -323,7 +331,7 @@ class ProjectedGradient:
         wanted = 1e-3 if gap < 0.1 or slope < 1.0 else 1e-2 if gap < 1.0 or slope < 5.0 else 1e-1
         self.inner_tol = min(self.inner_tol, wanted)
         # The inner solver's own error shows in the certificate: what the gap asks for goes beyond the paper's 1e-3.
-        if self.has_gap and self.problem.inner_gap(point.machine) > 0.3 * max(self.tol, 0.3 * gap) * abs(point.value):
+        if self.has_gap and point.machine.gap > 0.3 * max(self.tol, 0.3 * gap) * abs(point.value):
             self.inner_tol = max(0.3 * self.inner_tol, _FINEST)
         if share < _SHORTEST:
             self.inner_tol = max(0.1 * self.inner_tol, _LEAST_TOL)

@@ -19,6 +19,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from manykernels.compute.combined import CombinedMatrix
 from manykernels.compute.memory import budget_bytes
 from manykernels.compute.packed import triangle_size
 from manykernels.compute.threads import one_blas_thread
@@ -160,9 +161,9 @@ class Walk:
         part = 2.0 / (self.n_steps + 1.0) if self.length is None else 1.0 / self.n_steps
         self.mean += part * (self.scale * self.weights - self.mean)
         problem = self.problem.restricted(None)  # type: ignore[arg-type]
-        self.machine = problem.solve(self.scale * self.K, self.machine, 1e-4)
+        self.machine = problem.solve(CombinedMatrix(self.scale * self.K), self.machine, 1e-4)
         seconds, n_active = time.perf_counter() - self._started, int(np.count_nonzero(self.weights))
-        self.trace.append(Step(self.n_steps, seconds, problem.objective(self.machine), np.nan, n_active, 0.0))
+        self.trace.append(Step(self.n_steps, seconds, self.machine.objective, np.nan, n_active, 0.0))
         emit(self.trace[-1])
 
     def _move(self, k: int, length: float) -> None:

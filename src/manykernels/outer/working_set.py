@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from manykernels.problem import FiniteBank
+from manykernels.core.protocols import Bank
 
 
 def important_kernels(
-    bank: FiniteBank, quad_forms: np.ndarray, p: float, *, tau: float | np.ndarray, most: int, negligible: float
+    bank: Bank, quad_forms: np.ndarray, p: float, *, tau: float | np.ndarray, most: int, negligible: float
 ) -> np.ndarray:
     """Return the kernels that a working set should hold, in order.
 
@@ -17,7 +17,7 @@ def important_kernels(
 
     Parameters
     ----------
-    bank : finite bank
+    bank : Bank
     quad_forms : ndarray of shape (n_kernels,)
         0 for kernels that are out of the question.
     tau : float or ndarray of shape (n_kernels,)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from manykernels.compute.combined import Rounded
 from manykernels.compute.gpu import Device, Tensor
 from manykernels.compute.packed import triangle_size
 from manykernels.kernels.bound import PRECISIONS, BoundBank
@@ -60,14 +61,14 @@ class DeviceBank(BoundBank):
         # They offer what the bank asks for; the packed rows that only blocks on the CPU need, they do not.
         self.storages: Any = list(storages)
 
-    def combine_signed(self, weights: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """Return sum_k weights[k] K_k for weights of any sign."""
+    def fill(self, weights: np.ndarray, out: np.ndarray) -> np.ndarray:
+        """Write sum_k weights[k] K_k for weights of any sign to ``out``."""
         K = self.device.zeros(self.n_samples, self.n_samples)
         for storage in self.storages:
             storage.add_to(K, weights[storage.indices])
         # Blocks of rows may differ in the last digit from those of columns.
         K = self.device.torch.triu(K) + self.device.torch.triu(K, 1).T
-        return self.device.fetch_into(K, np.empty((self.n_samples,) * 2) if out is None else out)
+        return self.device.fetch_into(K, out)
 
     def subset(self, indices: np.ndarray) -> BoundBank:
         """Return the bank of a few of the kernels: on the device, or on the CPU where samples are few."""
@@ -117,7 +118,7 @@ class DeviceRowsBank(DeviceBank):
 
     capabilities = CAPABILITIES
 
-    def workspace(self) -> DeviceKernel:
+    def workspace(self) -> Any:
         """Return what :meth:`combine` writes to."""
         return DeviceKernel(self)
 
@@ -128,24 +129,26 @@ class DeviceRowsBank(DeviceBank):
         return K
 
     @property
-    def coarse_size(self) -> int:
+    def coarse_size(self) -> int:  # type: ignore[override]
         """How many samples a problem may have that is solved on the CPU for a first guess of the weights."""
         return min(self.n_samples // 4, _COARSE)
 
 
-class DeviceKernel:
-    """The combined kernel of a :class:`DeviceRowsBank` with ``n`` samples, for solvers that need products and blocks.
+class DeviceKernel(Rounded):
+    """The combined kernel of a :class:`DeviceRowsBank` for solvers that need products and blocks.
 
     Where the matrix does not fit on the device, its rows are computed in blocks when they are asked for.
     """
 
+    can = frozenset({"block"})
+
     def __init__(self, bank: DeviceRowsBank) -> None:
-        self._bank, self._device, self.n = bank, bank.device, bank.n_samples
+        self._bank, self._device, self.n_samples = bank, bank.device, bank.n_samples
         self.unit_roundoff = bank.unit_roundoff
         self._dtype = bank.device.dtype(PRECISIONS[bank.precision])
         self._weights = np.zeros(bank.n_kernels)
-        self._K = bank.device.empty_or_none(self.n, self.n, dtype=self._dtype)
-        self._diagonal: np.ndarray | None = np.zeros(self.n)
+        self._K = bank.device.empty_or_none(self.n_samples, self.n_samples, dtype=self._dtype)
+        self._diagonal: np.ndarray | None = np.zeros(self.n_samples)
         if self._K is not None:
             self._K.zero_()
 
@@ -167,7 +170,7 @@ class DeviceKernel:
         device = self._device
         if self._K is not None:
             return self._K[device.places(rows)][:, device.places(columns)]
-        every = np.arange(self.n)
+        every = np.arange(self.n_samples)
         shape = (every[rows].size, every[columns].size)
         return self._add_to(device.zeros(*shape, dtype=self._dtype), every[rows], columns)
 
@@ -183,10 +186,12 @@ class DeviceKernel:
         if not np.any(beta):
             return np.zeros(beta.shape)
         device, own = self._device, self._device.send(beta)
-        out = device.zeros(self.n, beta.shape[0])
+        out = device.zeros(self.n_samples, beta.shape[0])
         # A block of a matrix that lies there is no copy, so that it need not be small.
-        size = 1 if self._K is not None else self.n
-        for _, rows, found in device.sweep(1, self.n, size, lambda _, rows: device.products(self._block(rows), own)):
+        size = 1 if self._K is not None else self.n_samples
+        for _, rows, found in device.sweep(
+            1, self.n_samples, size, lambda _, rows: device.products(self._block(rows), own)
+        ):
             out[rows] = found
         return device.fetch(out).T.copy()
 
@@ -200,7 +205,7 @@ class DeviceKernel:
 
     def columns_product(self, columns: np.ndarray, change: np.ndarray) -> np.ndarray:
         """Return K[:, columns] @ change, shape (n,)."""
-        device, out = self._device, self._device.zeros(self.n)
+        device, out = self._device, self._device.zeros(self.n_samples)
         own = device.send(change)
 
         def part(_: slice, rows: slice) -> Tensor:
@@ -208,6 +213,6 @@ class DeviceKernel:
             with device.exact():
                 return (own[rows].to(block.dtype) @ block).to(device.wide)
 
-        for _, _, found in device.sweep(1, columns.size, self.n, part):
+        for _, _, found in device.sweep(1, columns.size, self.n_samples, part):
             out += found
         return device.fetch(out)

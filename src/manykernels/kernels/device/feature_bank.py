@@ -56,9 +56,11 @@ class DeviceFeatureBank(FeatureBank):
 class DeviceCombinedFeatures(CombinedFeatures):
     """The combined kernel, with blocks of it made on the device of features."""
 
+    can = frozenset({"features", "block"})
+
     def __init__(self, bank: DeviceFeatureBank) -> None:
         super().__init__(bank)
-        self._device, self.unit_roundoff = bank.device, bank.unit_roundoff
+        self._device = bank.device
 
     def block(self, rows: np.ndarray) -> np.ndarray:
         """Return the block of these rows and columns, shape (len(rows), len(rows))."""
@@ -68,7 +70,7 @@ class DeviceCombinedFeatures(CombinedFeatures):
 
     def columns_product(self, columns: np.ndarray, change: np.ndarray) -> np.ndarray:
         """Return K[:, columns] @ change, shape (n,)."""
-        beta = np.zeros((1, self.n))
+        beta = np.zeros((1, self.n_samples))
         beta[0, columns] = change
         return self.product(beta)[0]
 

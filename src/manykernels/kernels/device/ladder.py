@@ -59,7 +59,7 @@ class DeviceLadderBank(LadderBank):
         self._every = order, self.device.send(self._rates[order], dtype), first
 
     @property
-    def unit_roundoff(self) -> float:
+    def unit_roundoff(self) -> float:  # type: ignore[override]
         """Error of the kernel values."""
         if not self._exact:
             return super().unit_roundoff
@@ -108,10 +108,10 @@ class DeviceLadderBank(LadderBank):
         out[order] = self._stack.inner_products(M, rates, first)
         return out * self.scale[chosen]
 
-    def combine(self, weights: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """Return sum_k weights[k] K_k, of the kernels themselves."""
+    def fill(self, weights: np.ndarray, out: np.ndarray) -> np.ndarray:
+        """Write sum_k weights[k] K_k, of the kernels themselves, to ``out``."""
         if not self._exact:
-            return super().combine(weights, out)
+            return super().fill(weights, out)
         chosen = np.flatnonzero(weights * self.scale)
         order, first = self._sorted(chosen)
         chosen = chosen[order]
@@ -119,7 +119,7 @@ class DeviceLadderBank(LadderBank):
         if chosen.size:
             self._stack.add_sum((weights * self.scale)[chosen], self._rates[chosen], first, K)
         K = self.device.torch.triu(K) + self.device.torch.triu(K, 1).T
-        return self.device.fetch_into(K, np.empty((self.n_samples,) * 2) if out is None else out)
+        return self.device.fetch_into(K, out)
 
     def tail(self, size: int) -> DeviceLadderBank:
         """Return the kernels on the last ``size`` samples, normalized as here."""

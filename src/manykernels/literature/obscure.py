@@ -65,7 +65,7 @@ def obscure(
     >>> from manykernels.kernels import Gaussian, KernelBank
     >>> from manykernels.kernels.pairs import PairValues
     >>> from manykernels.losses import Hinge, OneVsRest
-    >>> from manykernels.outer.baselines.obscure import obscure
+    >>> from manykernels.literature.obscure import obscure
     >>> X = np.linspace(-3, 3, 60)[:, None]
     >>> pairs = PairValues(KernelBank([Gaussian(w) for w in (0.1, 0.5, 10.0)]).bind(X), 0.0, 10**9)
     >>> result = obscure(pairs, OneVsRest(Hinge(), 1), np.sign(np.sin(3 * X)), np.ones(60))

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from manykernels.core.results import Result
-from manykernels.outer.spg import ENOUGH, MOST_HALVINGS, Options, Point, ProjectedGradient, require
+from manykernels.literature.registry import PGD
+from manykernels.outer.spg import ENOUGH, MOST_HALVINGS, Options, Point, ProjectedGradient
 from manykernels.problem import Problem
 
 
@@ -32,7 +33,7 @@ def pgd(
     >>> from manykernels.kernels import Gaussian, KernelBank
     >>> from manykernels.losses import Hinge
     >>> from manykernels.norms import LpPenalty
-    >>> from manykernels.outer.baselines.pgd import pgd
+    >>> from manykernels.literature.pgd import pgd
     >>> from manykernels.problem import Problem
     >>> X = np.linspace(-3, 3, 30)[:, None]
     >>> bank = KernelBank([Gaussian(w) for w in (0.1, 1.0, 10.0)]).bind(X)
@@ -40,7 +41,7 @@ def pgd(
     >>> pgd(problem).converged
     True
     """
-    require(problem, "pgd")
+    PGD.require(problem)
     options = Options(
         spectral=False, non_monotone=False, tune_precision=False, proximal=False, gradient_tol=gradient_tol
     )

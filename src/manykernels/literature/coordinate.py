@@ -37,7 +37,7 @@ def gradient_sampling(
     Examples
     --------
     >>> import numpy as np
-    >>> from manykernels.outer.baselines.coordinate import gradient_sampling
+    >>> from manykernels.literature.coordinate import gradient_sampling
     >>> target = 0.5 ** np.arange(10)
     >>> x = gradient_sampling(lambda x: x - target, np.zeros(10), 2000)
     >>> bool(np.abs(x - target).max() < 0.1)
@@ -76,7 +76,7 @@ def rcdm(
     Examples
     --------
     >>> import numpy as np
-    >>> from manykernels.outer.baselines.coordinate import rcdm
+    >>> from manykernels.literature.coordinate import rcdm
     >>> x = rcdm(lambda x, i: x[i] - i, np.zeros(5), np.ones(5), 100)
     >>> x.tolist()
     [0.0, 1.0, 2.0, 3.0, 4.0]
@@ -107,7 +107,7 @@ def racdm(
     Examples
     --------
     >>> import numpy as np
-    >>> from manykernels.outer.baselines.coordinate import racdm
+    >>> from manykernels.literature.coordinate import racdm
     >>> x = racdm(lambda x, i: 3 * (x[i] - i), np.zeros(5), 0.1, 300)
     >>> bool(np.abs(x - np.arange(5)).max() < 1e-6)
     True

@@ -20,13 +20,12 @@ The planes do not depend on c: when the weights of the kernels change, all stay 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from manykernels.distributed import row_block as on_worker
-from manykernels.distributed.row_blocks import RowBlocks
-from manykernels.distributed.simplex_program import solve_program
-from manykernels.losses import Loss
+from manykernels.core.results import Machine
+from manykernels.inner.simplex_program import solve_program
 
 _TOWARDS = 0.1  # the part of the way to the program's solution at which the next planes are taken
 _LENGTHS = np.concatenate([[1.0, 0.0], np.geomspace(1e-4, 0.9, 40), np.geomspace(1.2, 10.0, 8)])
@@ -36,6 +35,19 @@ _IDLE = 20  # rounds without weight after which a plane is forgotten
 _STALLED, _LESS = 40, 0.95  # rounds in which the gap does not fall to this part
 _GRID, _MOST_GRIDS = np.linspace(-1.0, 1.0, 33), 12
 _FLAT = 1e-9  # of the losses: what a finer grid must gain
+
+
+@dataclass(frozen=True)
+class Coefficients:
+    """The coefficients of all samples, which are nowhere: only what is needed of them is known.
+
+    Attributes
+    ----------
+    vectors : ndarray of shape (n_tasks, n_columns)
+        Z' beta_t.
+    """
+
+    vectors: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -68,24 +80,48 @@ class Solution:
         return self.quadratic + self.losses + self.conjugates
 
 
+def solve(work: Any) -> Machine:
+    """Return the machines of all tasks for a combined kernel of "sums"; the planes stay with the kernel.
+
+    Parameters
+    ----------
+    work : manykernels.inner.solve.Work
+    """
+    K = work.K
+    for t in range(work.n_tasks):
+        if t not in K.planes:
+            K.planes[t] = Bundle(K, t, work.loss, work.intercept)
+    found = [K.planes[t].solve(K.columns, work.tol) for t in range(work.n_tasks)]
+    conjugates = sum(solution.conjugates for solution in found)
+    beta = Coefficients(np.array([solution.vector for solution in found]))
+    return Machine(
+        beta=beta,
+        decision=beta,
+        intercept=np.array([solution.intercept for solution in found]),
+        quadratic=sum(solution.quadratic for solution in found),
+        losses=sum(solution.losses for solution in found),
+        # Conjugates are convex and at most 0 at 0, so that for parts up to 1 this is an upper bound.
+        conjugates_at=lambda part: part * conjugates,
+        conjugates=conjugates,
+    )
+
+
 class Bundle:
     """The planes of one task, and the best point so far.
 
     Parameters
     ----------
-    blocks : RowBlocks
+    K : CombinedKernel of "sums"
+        ``plane(task, u, b, loss)`` returns (o, s, a) of each block in one array, ``losses_along`` the losses of
+        predictions along a line, ``unit`` is the size of the targets.
     task : int
     loss : Loss
     intercept : bool
-    n_columns : int
-    unit : float
-        The size of the targets.
     """
 
-    def __init__(
-        self, blocks: RowBlocks, task: int, loss: Loss, intercept: bool, n_columns: int, unit: float = 1.0
-    ) -> None:
-        self.blocks, self.task, self.loss, self.has_intercept, self.unit = blocks, task, loss, intercept, unit
+    def __init__(self, K: Any, task: int, loss: Any, intercept: bool) -> None:
+        self.K, self.task, self.loss, self.has_intercept, self.unit = K, task, loss, intercept, K.unit
+        n_columns = K.columns.size
         self.normals, self.owner, self.idle = np.zeros((0, n_columns)), np.zeros(0, np.int64), np.zeros(0, np.int64)
         self.sums, self.offsets = np.zeros(0), np.zeros(0)
         self.gram: np.ndarray | None = None
@@ -135,7 +171,7 @@ class Bundle:
         return float(losses[_WHOLE])
 
     def _losses(self, u: np.ndarray, du: np.ndarray, intercepts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        return self.blocks.sum(on_worker.losses_along, self.task, u, du, intercepts, lengths, self.loss)
+        return self.K.losses_along(self.task, u, du, intercepts, lengths, self.loss)
 
     def _best_intercept(self, u: np.ndarray, near: float) -> tuple[float, float]:
         """Return the intercept that is best for the predictions Z u, and the losses with it.
@@ -159,7 +195,7 @@ class Bundle:
 
     def _add(self, u: np.ndarray, b: float) -> None:
         """Take a plane of each block at a point."""
-        found = self.blocks.each(on_worker.plane, self.task, u, b, self.loss)
+        found = self.K.plane(self.task, u, b, self.loss)
         new = np.array([part[2:] for part in found])
         if self.gram is not None:
             cross = (new * self.columns) @ self.normals.T

@@ -63,7 +63,7 @@ def hierarchical(
     >>> import numpy as np
     >>> from manykernels.kernels import Linear, ProductKernels
     >>> from manykernels.losses import Squared
-    >>> from manykernels.outer.baselines.hierarchical import hierarchical
+    >>> from manykernels.literature.hierarchical import hierarchical
     >>> X = np.random.default_rng(0).normal(size=(80, 4))
     >>> family = ProductKernels([Linear(columns=[j]) for j in range(4)], degree=2).bind(X)
     >>> y = X[:, 0] + X[:, 1] + X[:, 0] * X[:, 1]
@@ -139,7 +139,7 @@ class _Lattice:
             zeta = self._zeta(divides)
             self.machine = problem.solve(bank.combine(zeta), self.machine, 1e-4)
             self.n_solves += 1
-            objective = problem.objective(self.machine)
+            objective = self.machine.objective
             if last - objective <= _STILL * abs(objective):
                 break
             last = objective
@@ -157,7 +157,7 @@ class _Lattice:
         zeta, bank = self._zeta(divides), self.collection.bank()
         problem = self.problem.restricted(bank)
         self.machine = problem.solve(bank.combine(zeta), self.machine, 1e-5)
-        primal = problem.objective(self.machine)
+        primal = self.machine.objective
         return FamilyResult(
             bank,
             Result(

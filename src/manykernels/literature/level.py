@@ -17,8 +17,9 @@ import scipy.sparse as sp
 
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import Result
-from manykernels.outer.baselines.cutting_planes import CuttingPlanes
-from manykernels.outer.baselines.weight_search import Point, WeightSearch, require
+from manykernels.literature.cutting_planes import CuttingPlanes
+from manykernels.literature.registry import LEVEL
+from manykernels.literature.weight_search import Point, WeightSearch
 from manykernels.problem import Problem
 
 _LEVEL = 0.9  # where the level lies between the lower bound and the upper: what the paper takes
@@ -52,7 +53,7 @@ def level(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: n
     >>> from manykernels.kernels import Gaussian, KernelBank
     >>> from manykernels.losses import Hinge
     >>> from manykernels.norms import LpNorm
-    >>> from manykernels.outer.baselines.level import level
+    >>> from manykernels.literature.level import level
     >>> from manykernels.problem import Problem
     >>> X = np.linspace(-3, 3, 30)[:, None]
     >>> bank = KernelBank([Gaussian(w) for w in (0.1, 1.0, 10.0)]).bind(X)
@@ -60,7 +61,7 @@ def level(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: n
     >>> level(problem).converged
     True
     """
-    require(problem, "level")
+    LEVEL.require(problem)
     return _LevelMethod(problem, tol, _clarabel()).run(max_iter, start)
 
 

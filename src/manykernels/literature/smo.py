@@ -22,14 +22,11 @@ from manykernels.compute.compiled import njit
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import Machine, Result
 from manykernels.inner.smo import offsets, violation
-from manykernels.losses import Hinge
-from manykernels.norms import LpNorm
+from manykernels.literature.registry import CACHE_BYTES, SET_SIZE, SMO
 from manykernels.outer.recorder import Recorder
+from manykernels.outer.reduced_newton import exponent
 from manykernels.problem import Problem
 
-NEEDS = frozenset({"combine", "quad_forms", "matvecs", "rows"})
-_SET_SIZE = 32
-_CACHE_BYTES = 2**27  # for rows of all kernels, beside those of one set
 _EASED = 0.1  # of the violation may be left in a set
 _HALVED = 0.5  # and an iteration ends with this part of it, or after
 _MOST_SETS = 30
@@ -63,7 +60,7 @@ def smo(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: np.
     >>> from manykernels.kernels import Gaussian, KernelBank
     >>> from manykernels.losses import Hinge
     >>> from manykernels.norms import LpNorm
-    >>> from manykernels.outer.baselines.smo import smo
+    >>> from manykernels.literature.smo import smo
     >>> from manykernels.problem import Problem
     >>> X = np.linspace(-3, 3, 30)[:, None]
     >>> bank = KernelBank([Gaussian(w) for w in (0.1, 1.0, 10.0)]).bind(X)
@@ -71,13 +68,9 @@ def smo(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: np.
     >>> smo(problem).converged
     True
     """
-    problem.require(NEEDS, "smo")
-    if not isinstance(problem.norm, LpNorm) or problem.norm.p == 1:
-        raise TypeError(f"solver='smo' needs LpNorm(p) with p > 1, got {problem.norm!r}.")
-    if not isinstance(problem.loss, Hinge):
-        raise TypeError(f"solver='smo' needs the hinge loss, got {problem.loss!r}.")
+    SMO.require(problem)
     with one_blas_thread():
-        run = PairSteps(problem, problem.norm.p, tol)
+        run = PairSteps(problem, exponent(problem.norm), tol)
         with run.recorder.interruptible():
             run.solve(max_iter, start)
         best = run.recorder.weights
@@ -165,7 +158,7 @@ class PairSteps:
     def _choose(self, t: int, gradient: np.ndarray) -> np.ndarray:
         """Return the samples that can go up, and those that can go down, with the largest rates."""
         rise, fall = offsets(self.beta[t], self.lower[t], self.upper[t], 0.0)
-        half = _SET_SIZE // 2
+        half = SET_SIZE // 2
         return np.union1d(np.argsort(gradient - rise)[:half], np.argsort(fall - gradient)[:half])
 
     def _work(self, t: int, chosen: np.ndarray, target: float) -> bool:
@@ -197,7 +190,7 @@ class _Rows:
 
     def __init__(self, problem: Problem) -> None:
         self.bank = problem.bank
-        self.most = _SET_SIZE + _CACHE_BYTES // (8 * self.bank.n_kernels * self.bank.n_samples)
+        self.most = SET_SIZE + CACHE_BYTES // (8 * self.bank.n_kernels * self.bank.n_samples)
         self.held: dict[int, np.ndarray] = {}
 
     def of(self, samples: np.ndarray) -> list[np.ndarray]:
@@ -212,12 +205,6 @@ class _Rows:
         while len(self.held) > self.most:
             del self.held[next(iter(self.held))]
         return list(asked.values())
-
-
-def working_bytes(n_tasks: int, n_kernels: int, n_samples: int) -> int:
-    """Return the memory that a run takes beside the kernels."""
-    one = 8 * n_kernels * n_samples
-    return one * (n_tasks + 3 * _SET_SIZE) + min(_CACHE_BYTES, one * n_samples)
 
 
 @njit(cache=True, nogil=True)

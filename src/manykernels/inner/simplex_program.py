@@ -37,7 +37,7 @@ def solve_program(
     Examples
     --------
     >>> import numpy as np
-    >>> from manykernels.distributed.simplex_program import solve_program
+    >>> from manykernels.inner.simplex_program import solve_program
     >>> x, _ = solve_program(np.eye(2), np.array([0.3, 5.0]), np.array([0, 1]), None)
     >>> x.round(6)
     array([0.3, 1. ])

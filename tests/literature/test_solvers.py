@@ -5,20 +5,22 @@ import builtins
 import numpy as np
 import pytest
 
-import manykernels.outer.baselines.smo as pairs
+import manykernels.literature.smo as pairs
 from manykernels import MKLClassifier, MKLRegressor
 from manykernels.core.progress import listen
+from manykernels.core.solver import Sizes
 from manykernels.kernels import Gaussian, KernelBank
+from manykernels.literature.cutting_planes import CuttingPlanes, _conjugate_weights, _derivatives
+from manykernels.literature.hessian import hessian
+from manykernels.literature.level import level
+from manykernels.literature.registry import SMO
+from manykernels.literature.silp import silp
+from manykernels.literature.simple import reduced_direction, simple
+from manykernels.literature.smo import PairSteps, smo
+from manykernels.literature.weight_search import WeightSearch
 from manykernels.losses import EpsilonInsensitive, Hinge, Logistic, Squared, SquaredHinge
 from manykernels.norms import LpNorm, LpPenalty, MixedNorm
 from manykernels.norms.lp import power_norm
-from manykernels.outer.baselines.cutting_planes import CuttingPlanes, _conjugate_weights, _derivatives
-from manykernels.outer.baselines.hessian import hessian
-from manykernels.outer.baselines.level import level
-from manykernels.outer.baselines.silp import silp
-from manykernels.outer.baselines.simple import reduced_direction, simple
-from manykernels.outer.baselines.smo import PairSteps, smo
-from manykernels.outer.baselines.weight_search import WeightSearch
 from manykernels.outer.group_lasso import group_lasso
 from manykernels.outer.newton import newton
 from manykernels.problem import Problem
@@ -353,7 +355,7 @@ def test_rows_are_held_and_dropped(monkeypatch):
     grams, y = random_problem(90, 3, seed=3)
     problem = problem_of(grams, y, Hinge(), 2.0, C=10.0)
     expected = smo(problem, tol=1e-6)
-    monkeypatch.setattr(pairs, "_CACHE_BYTES", 8 * 3 * 90 * 5)
+    monkeypatch.setattr(pairs, "CACHE_BYTES", 8 * 3 * 90 * 5)
     run = pairs._Rows(problem)
     for chosen in (np.arange(30), np.arange(20, 50), np.array([0, 89])):
         for i, row in zip(chosen, run.of(chosen), strict=True):
@@ -403,6 +405,6 @@ def test_rows_on_demand(solver):
 
 def test_pairs_count_their_memory():
     X, y = two_moons()
-    need = pairs.working_bytes(1, 6, 80)
+    need = SMO.need(Sizes(1, 80, 6), LpNorm(2), Hinge()).n_bytes - 8 * 80 * 80
     with pytest.raises(MemoryError, match="memory_budget"):
         MKLClassifier([Gaussian(w) for w in range(1, 7)], norm=2, solver="smo", memory_budget=need).fit(X, y)

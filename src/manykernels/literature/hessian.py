@@ -15,7 +15,8 @@ import numpy as np
 from scipy.linalg import LinAlgError
 
 from manykernels.core.results import Result
-from manykernels.outer.baselines.weight_search import NEEDS, Point, WeightSearch, require
+from manykernels.literature.registry import HESSIAN
+from manykernels.literature.weight_search import Point, WeightSearch
 from manykernels.outer.quadratic_model import best_weights
 from manykernels.outer.reduced_newton import Curvature
 from manykernels.problem import Problem
@@ -49,7 +50,7 @@ def hessian(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start:
     >>> from manykernels.kernels import Gaussian, KernelBank
     >>> from manykernels.losses import Hinge
     >>> from manykernels.norms import LpNorm
-    >>> from manykernels.outer.baselines.hessian import hessian
+    >>> from manykernels.literature.hessian import hessian
     >>> from manykernels.problem import Problem
     >>> X = np.linspace(-3, 3, 30)[:, None]
     >>> bank = KernelBank([Gaussian(w) for w in (0.1, 1.0, 10.0)]).bind(X)
@@ -57,7 +58,7 @@ def hessian(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start:
     >>> hessian(problem).converged
     True
     """
-    require(problem, "hessian", needs=NEEDS | {"matvecs"})
+    HESSIAN.require(problem)
     return _NewtonSteps(problem, tol).run(max_iter, start)
 
 
@@ -90,7 +91,7 @@ class _NewtonSteps(WeightSearch):
 
     def _minimum(self, here: Point) -> np.ndarray:
         """Return the weights at the minimum of the quadratic model; K is combined with those of the point."""
-        K = self.problem.bank.combine(here.weights, out=self.K)
+        K = self.problem.bank.combine(here.weights, out=self.K).array
         H = np.zeros((here.weights.size, here.weights.size))
         for t, beta in enumerate(here.machine.beta):
             products = self.problem.bank.matvecs(beta, on_support=True)

@@ -28,9 +28,9 @@ from collections.abc import Callable
 import numpy as np
 from scipy.optimize import linprog
 
-from manykernels.core.results import Machine
+from manykernels.core.results import Iterate
+from manykernels.literature.weight_search import Point
 from manykernels.norms.lp import power_norm
-from manykernels.outer.baselines.weight_search import Point
 from manykernels.outer.quadratic_model import best_weights
 from manykernels.problem import Problem
 
@@ -70,7 +70,7 @@ class CuttingPlanes:
     def add(self, point: Point) -> None:
         """Take in the plane of a machine."""
         beta, machine = point.machine.beta, point.machine
-        height = self.problem.dual_objective(machine)
+        height = machine.dual_objective
         self.heights = np.append(self.heights, height)
         self.constants = np.append(self.constants, height + 0.5 * float(np.sum(beta * machine.decision)))
         self.slopes = np.vstack([self.slopes, 0.5 * point.quad_forms])
@@ -92,13 +92,13 @@ class CuttingPlanes:
         """Whether the bounds have long met: the programs have no more digits, which leaves the square root in d."""
         return self.n_met > _PATIENCE
 
-    def mean_machine(self, here: Point) -> Machine:
+    def mean_machine(self, here: Point) -> Iterate:
         """Return a machine with the mean beta, to start from; its decision values are not its own."""
         shares = self.shares * self._parts()
         active = np.flatnonzero(shares)
         beta = sum((shares[i] * self._betas[i] for i in active), np.zeros_like(here.machine.beta))
         intercept = sum((shares[i] * self._intercepts[i] for i in active), np.zeros(beta.shape[0]))
-        return Machine(beta, here.machine.decision, intercept)
+        return Iterate(beta, here.machine.decision, intercept)
 
     @property
     def unit(self) -> float:

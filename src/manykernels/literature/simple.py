@@ -15,9 +15,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from manykernels.compute.combined import CombinedMatrix
 from manykernels.compute.linalg import add_scaled
 from manykernels.core.results import Result
-from manykernels.outer.baselines.weight_search import Point, WeightSearch, require
+from manykernels.literature.registry import SIMPLE
+from manykernels.literature.weight_search import Point, WeightSearch
 from manykernels.problem import Problem
 
 _GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
@@ -53,7 +55,7 @@ def simple(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: 
     >>> from manykernels.kernels import Gaussian, KernelBank
     >>> from manykernels.losses import Hinge
     >>> from manykernels.norms import LpNorm
-    >>> from manykernels.outer.baselines.simple import simple
+    >>> from manykernels.literature.simple import simple
     >>> from manykernels.problem import Problem
     >>> X = np.linspace(-3, 3, 30)[:, None]
     >>> bank = KernelBank([Gaussian(w) for w in (0.1, 1.0, 10.0)]).bind(X)
@@ -61,7 +63,7 @@ def simple(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: 
     >>> simple(problem).converged
     True
     """
-    require(problem, "simple")
+    SIMPLE.require(problem)
     return ReducedGradient(problem, tol).run(max_iter, start)
 
 
@@ -71,7 +73,7 @@ def reduced_direction(weights: np.ndarray, gradient: np.ndarray, pivot: int) -> 
     Examples
     --------
     >>> import numpy as np
-    >>> from manykernels.outer.baselines.simple import reduced_direction
+    >>> from manykernels.literature.simple import reduced_direction
     >>> reduced_direction(np.array([0.7, 0.3, 0.0]), np.array([-2.0, -3.0, -1.0]), 0)
     array([-1.,  1.,  0.])
     """
@@ -90,10 +92,10 @@ class ReducedGradient(WeightSearch):
     def __init__(self, problem: Problem, tol: float) -> None:
         super().__init__(problem, tol)
         # Where rows are computed on demand, other weights cost no pass, and there are no matrices to take means of.
-        self.has_matrix = isinstance(self.K, np.ndarray)
+        self.has_matrix = "array" in self.K.can
         if self.has_matrix:
             # The combined kernels at both ends of a step, and the change between them for a step of length 1.
-            self.K_here, self.K_end, self.change = (np.empty_like(self.K) for _ in range(3))
+            self.K_here, self.K_end, self.change = (problem.bank.workspace() for _ in range(3))
 
     def advance(self, here: Point) -> Point | None:
         """Return the point after one direction; if J does not fall, the same weights with a more exact machine."""
@@ -113,7 +115,7 @@ class ReducedGradient(WeightSearch):
         if self.has_matrix:
             self._combine(here.weights, self.K_here)
             self._combine(np.maximum(direction, 0.0), self.change)
-            self.change -= self._combine(np.maximum(-direction, 0.0), self.K_end)
+            self.change.array -= self._combine(np.maximum(-direction, 0.0), self.K_end).array
         while direction.max() > 0.0 > direction.min():
             shrinking = np.flatnonzero(direction < 0.0)
             lengths = here.weights[shrinking] / -direction[shrinking]
@@ -131,15 +133,14 @@ class ReducedGradient(WeightSearch):
             direction[pivot] = -direction.sum()
         return here
 
-    def _combine(self, weights: np.ndarray, out: np.ndarray) -> np.ndarray:
+    def _combine(self, weights: np.ndarray, out: CombinedMatrix) -> CombinedMatrix:
         return self.problem.bank.combine(weights, out=out)
 
     def _hand_over(self, first: int, pivot: int, part: float) -> None:
         """Let the pivot change in place of a kernel whose weight is 0; two kernels are read, not all."""
         for kernel, factor in ((first, -part), (pivot, part)):
-            add_scaled(
-                self._combine(np.eye(1, self.problem.bank.n_kernels, kernel)[0], self.K_end), factor, self.change
-            )
+            alone = self._combine(np.eye(1, self.problem.bank.n_kernels, kernel)[0], self.K_end)
+            add_scaled(alone.array, factor, self.change.array)
 
     def _end(self, here: Point, direction: np.ndarray, length: float, first: int) -> Point:
         """Return the point at which the first weight becomes 0."""
@@ -148,8 +149,8 @@ class ReducedGradient(WeightSearch):
         weights = _without(weights, _ROUNDING)
         if not self.has_matrix:
             return self.evaluate(weights, here.machine)
-        self.K_end[...] = self.K_here
-        add_scaled(self.change, length, self.K_end)
+        self.K_end.array[...] = self.K_here.array
+        add_scaled(self.change.array, length, self.K_end.array)
         return self.solved(weights, self.K_end, here.machine)
 
     def _search(self, here: Point, end: Point) -> Point:
@@ -159,8 +160,8 @@ class ReducedGradient(WeightSearch):
             weights = (1.0 - part) * here.weights + part * end.weights
             if not self.has_matrix:
                 return self.evaluate(weights, here.machine)
-            np.multiply(self.K_end, part, out=self.K)
-            add_scaled(self.K_here, 1.0 - part, self.K)
+            np.multiply(self.K_end.array, part, out=self.K.array)
+            add_scaled(self.K_here.array, 1.0 - part, self.K.array)
             return self.solved(weights, self.K, here.machine)
 
         return golden_section(at, min(here, end, key=_value))

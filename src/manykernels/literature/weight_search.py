@@ -14,23 +14,13 @@ from functools import cached_property
 import numpy as np
 
 from manykernels.compute.threads import one_blas_thread
-from manykernels.core.results import Machine, Result
-from manykernels.norms import LpNorm
+from manykernels.core.protocols import CombinedKernel
+from manykernels.core.results import Iterate, Machine, Result
 from manykernels.outer.recorder import Recorder
 from manykernels.problem import Problem
 
-NEEDS = frozenset({"combine", "quad_forms"})
 _FIRST_GAP = 0.1
 _PATIENCE = 5
-
-
-def require(problem: Problem, solver: str, *, largest_p: float = 1.0, needs: frozenset[str] = NEEDS) -> None:
-    """Raise before any work if kernels or norm are not what the solver needs."""
-    problem.require(needs, solver)
-    norm = problem.norm
-    if not isinstance(norm, LpNorm) or norm.p > largest_p:
-        wanted = "LpNorm(1)" if largest_p == 1 else "LpNorm(p)"
-        raise TypeError(f"solver={solver!r} needs {wanted}, got {norm!r}.")
 
 
 @dataclass(frozen=True)
@@ -68,7 +58,7 @@ class WeightSearch(ABC):
     def __init__(self, problem: Problem, tol: float) -> None:
         self.problem, self.tol = problem, tol
         self.recorder = Recorder(problem, tol)
-        self.K = problem.workspace()
+        self.K = problem.bank.workspace()
 
     @abstractmethod
     def advance(self, here: Point) -> Point | None:
@@ -97,16 +87,16 @@ class WeightSearch(ABC):
             is_over = certificate.within(self.tol) or len(self.recorder.trace) >= max_iter
             here = None if is_over or self.is_at_its_end else self.advance(here)
 
-    def evaluate(self, weights: np.ndarray, begin: Machine | None, most: float = np.inf) -> Point:
+    def evaluate(self, weights: np.ndarray, begin: Iterate | None, most: float = np.inf) -> Point:
         """Solve with these weights: one combining pass and an inner solve.
 
         The machine is as exact as the gap so far asks for, or a gap of ``most`` if that is less.
         """
         return self.solved(weights, self.problem.bank.combine(weights, out=self.K), begin, most)
 
-    def solved(self, weights: np.ndarray, K: np.ndarray, begin: Machine | None, most: float = np.inf) -> Point:
+    def solved(self, weights: np.ndarray, K: CombinedKernel, begin: Iterate | None, most: float = np.inf) -> Point:
         """Do the same where the combined kernel is known."""
         problem = self.problem
         expected = min(most, self.share * max(self.tol, 0.2 * min(self.recorder.gap, _FIRST_GAP)))
         machine = self.recorder.solve(K, begin, expected)
-        return Point(problem, weights, machine, problem.objective(machine), problem.inner_gap(machine))
+        return Point(problem, weights, machine, machine.objective, machine.gap)

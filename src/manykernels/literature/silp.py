@@ -1,7 +1,7 @@
 """The semi-infinite linear program (Sonnenburg et al., 2006), and its version for p > 1 (Kloft et al., 2009).
 
 Every machine gives a plane below J, the value of the machine as a function of the weights. The next weights are the
-lowest point under all planes so far (:mod:`manykernels.outer.baselines.cutting_planes`): a linear program for p = 1.
+lowest point under all planes so far (:mod:`manykernels.literature.cutting_planes`): a linear program for p = 1.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ import numpy as np
 
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import Result
-from manykernels.norms import LpNorm
-from manykernels.outer.baselines.cutting_planes import CuttingPlanes
-from manykernels.outer.baselines.weight_search import Point, WeightSearch, require
+from manykernels.literature.cutting_planes import CuttingPlanes
+from manykernels.literature.registry import SILP
+from manykernels.literature.weight_search import Point, WeightSearch
+from manykernels.outer.reduced_newton import exponent
 from manykernels.problem import Problem
 
 
@@ -41,7 +42,7 @@ def silp(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: np
     >>> from manykernels.kernels import Gaussian, KernelBank
     >>> from manykernels.losses import Hinge
     >>> from manykernels.norms import LpNorm
-    >>> from manykernels.outer.baselines.silp import silp
+    >>> from manykernels.literature.silp import silp
     >>> from manykernels.problem import Problem
     >>> X = np.linspace(-3, 3, 30)[:, None]
     >>> bank = KernelBank([Gaussian(w) for w in (0.1, 1.0, 10.0)]).bind(X)
@@ -49,15 +50,14 @@ def silp(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: np
     >>> silp(problem).converged
     True
     """
-    require(problem, "silp", largest_p=np.inf)
+    SILP.require(problem)
     return _CuttingPlanes(problem, tol).run(max_iter, start)
 
 
 class _CuttingPlanes(WeightSearch):
     def __init__(self, problem: Problem, tol: float) -> None:
         super().__init__(problem, tol)
-        assert isinstance(problem.norm, LpNorm)
-        self.planes = CuttingPlanes(problem, problem.norm.p)
+        self.planes = CuttingPlanes(problem, exponent(problem.norm))
 
     def advance(self, here: Point) -> Point | None:
         """Return the machine at the lowest point under the planes."""

@@ -1,0 +1,85 @@
+"""The combined kernel of some weights, as inner solvers see it: what it can do stands in ``can``."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from manykernels.core.protocols import Measured
+
+
+class Rounded:
+    """What combined kernels share whose diagonal is known: how far the rounding of their values moves an objective."""
+
+    unit_roundoff: float
+
+    def diagonal(self) -> np.ndarray:
+        """Return the diagonal, shape (n_samples,)."""
+        raise NotImplementedError
+
+    def rounding(self, machine: Measured, C: np.ndarray, smooth: bool) -> float:
+        """Return about how far rounded kernel values move the primal value.
+
+        An error of u in each kernel value moves the prediction i by about
+        e_i = u * sqrt(sum_j K_ij^2 beta_j^2) <= u * sqrt(K_ii) * ||sqrt(K_jj) beta_j||.
+        A support vector at a corner of its loss passes it on C_i times; where the loss is smooth, its slope is -beta_i,
+        and the rest is of second order.
+
+        Parameters
+        ----------
+        machine : Machine
+        C : ndarray of shape (n_tasks, n_samples)
+        smooth : bool
+            Whether the loss is.
+        """
+        root = np.sqrt(np.maximum(self.diagonal(), 0.0))
+        with np.errstate(over="ignore", invalid="ignore"):
+            moved = np.sqrt(np.sum((root * machine.beta) ** 2, axis=1, keepdims=True))
+            errors = self.unit_roundoff * moved * root
+            if smooth:
+                passed = np.abs(machine.beta) * errors + C * errors**2
+            else:
+                passed = np.where(machine.beta != 0, C, 0.0) * errors
+            return float(np.sum(passed))
+
+
+class CombinedMatrix(Rounded):
+    """A combined kernel that is a matrix in double precision.
+
+    Parameters
+    ----------
+    array : ndarray of shape (n_samples, n_samples)
+        Symmetric; banks write to it again and again.
+    unit_roundoff : float
+        Relative error of its values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.compute.combined import CombinedMatrix
+    >>> K = CombinedMatrix(2.0 * np.eye(2))
+    >>> K.product(np.array([[1.0, -1.0]]))
+    array([[ 2., -2.]])
+    """
+
+    can = frozenset({"array"})
+
+    def __init__(self, array: np.ndarray, unit_roundoff: float = 2.0**-53) -> None:
+        self.array, self.unit_roundoff = array, unit_roundoff
+
+    @classmethod
+    def empty(cls, n_samples: int, unit_roundoff: float) -> CombinedMatrix:
+        """Return one for a bank to write to."""
+        return cls(np.empty((n_samples, n_samples)), unit_roundoff)
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return self.array.shape[0]
+
+    def product(self, beta: np.ndarray) -> np.ndarray:
+        """Return K beta_t for beta of shape (n_tasks, n_samples)."""
+        return beta @ self.array
+
+    def diagonal(self) -> np.ndarray:
+        """Return the diagonal."""
+        return self.array.diagonal()

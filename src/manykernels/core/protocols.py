@@ -1,0 +1,78 @@
+"""What the layers ask of one another: doors that many things pass through, each described once."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+
+class Measured(Protocol):
+    """What of a machine the size of rounding errors depends on."""
+
+    @property
+    def beta(self) -> Any: ...
+    @property
+    def objective(self) -> float: ...
+
+
+class CombinedKernel(Protocol):
+    """The kernel of some weights, sum_k d_k K_k: made by ``bank.workspace()``, filled by ``bank.combine(d, out=K)``.
+
+    What it can do stands in ``can``, and adds up:
+
+    ========== ==============================================================================================
+    "array"    ``array``, the matrix in double precision; banks write to it again
+    "rows"     ``cache``, which computes rows when they are asked for
+    "features" ``table``, ``columns`` and ``vectors(beta)``: K = Z diag(columns) Z'
+    "block"    ``block(rows)`` and ``columns_product(columns, change)``, quick ones, beside ``product``
+    "sums"     ``plane``, ``losses_along`` and ``planes``: the samples are elsewhere, and only sums over them come here
+    ========== ==============================================================================================
+    """
+
+    @property
+    def can(self) -> frozenset[str]: ...
+    @property
+    def n_samples(self) -> int: ...
+    def product(self, beta: np.ndarray) -> np.ndarray:
+        """Return K beta_t, shape (n_tasks, n_samples); "sums" cannot."""
+
+    def diagonal(self) -> np.ndarray:
+        """Return the diagonal, computed once for the weights; "sums" cannot."""
+
+    def rounding(self, machine: Measured, C: Any, smooth: bool) -> float:
+        """Return about how far rounded kernel values move the primal value of a machine."""
+
+
+class Bank(Protocol):
+    """Kernels bound to training data: what a problem and its solvers work with.
+
+    What it can do, at a cost that a solver can bear, stands in ``capabilities``; a solver that needs more is refused
+    before any work.
+    """
+
+    @property
+    def capabilities(self) -> frozenset[str]: ...
+    @property
+    def n_kernels(self) -> int: ...
+    @property
+    def n_samples(self) -> int: ...
+    @property
+    def unit_roundoff(self) -> float: ...
+    @property
+    def coarse_size(self) -> int | None:
+        """Samples of a problem that is solved for a first guess of the weights; None where a matrix is there."""
+
+    def workspace(self) -> Any: ...
+    def combine(self, weights: np.ndarray, out: Any = None) -> Any: ...
+    def quad_forms(self, beta: np.ndarray, subset: np.ndarray | None = None) -> np.ndarray: ...
+    def inner_products(self, M: np.ndarray, subset: np.ndarray | None = None) -> np.ndarray: ...
+    def matvecs(
+        self, beta: np.ndarray, subset: np.ndarray | None = None, *, on_support: bool = False
+    ) -> np.ndarray: ...
+    def rows(self, indices: np.ndarray, subset: np.ndarray | None = None) -> np.ndarray: ...
+    def largest_diagonals(self, subset: np.ndarray) -> np.ndarray: ...
+    def peaks(self, values: np.ndarray) -> np.ndarray: ...
+    def derivative_forms(self, weights: np.ndarray, beta: np.ndarray) -> np.ndarray: ...
+    def subset(self, indices: np.ndarray) -> Bank: ...
+    def tail(self, size: int) -> Bank: ...

@@ -1,0 +1,110 @@
+"""What a solver is: one record, which everything that chooses, plans, refuses and documents reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Of a problem: tasks that share their weights, samples and kernels."""
+
+    n_tasks: int
+    n_samples: int
+    n_kernels: int
+
+
+@dataclass(frozen=True)
+class Need:
+    """What a solver takes beside the bank.
+
+    Attributes
+    ----------
+    n_bytes : int
+        At least.
+    last_resort : int
+        With the method that it tries last, when all others have failed; the least there is without one.
+    works_on_few : bool
+        Whether it holds a few kernels to work on, where the bank itself does not fit into memory.
+    """
+
+    n_bytes: int
+    last_resort: int = 0
+    works_on_few: bool = False
+
+    @property
+    def most(self) -> int:
+        """Bytes with the last resort."""
+        return max(self.n_bytes, self.last_resort)
+
+
+def takes_all(norm: Any, loss: Any) -> None:
+    """Refuse nothing."""
+
+
+def needs_two_matrices(sizes: Sizes, norm: Any, loss: Any) -> Need:
+    """Return what most methods need: the combined kernel, and another matrix of the samples for the inner solver."""
+    return Need(2 * 8 * sizes.n_samples**2)
+
+
+@dataclass(frozen=True)
+class Solver:
+    """An optimizer of the kernel weights.
+
+    Attributes
+    ----------
+    name : str
+        What ``solver=`` of an estimator takes.
+    run : function, or str
+        ``run(problem, *, tol, max_iter, start=None)`` returns a Result; "module:function" is imported when it is
+        called.
+    needs : frozenset of str
+        What the bank must be able to do.
+    refuses : function of (norm, loss)
+        Returns what it cannot solve, in one sentence, or None.
+    need : function of (sizes, norm, loss)
+        Returns the Need.
+    draws : bool
+        Whether it takes a ``random_state``.
+    paper : str
+        Where it comes from.
+
+    Examples
+    --------
+    >>> from manykernels.core.solver import Solver
+    >>> solver = Solver("mine", lambda problem, *, tol, max_iter, start=None: None, frozenset({"quad_forms"}))
+    >>> solver.can_do_with({"combine", "quad_forms"})
+    True
+    """
+
+    name: str
+    run: Callable[..., Any] | str
+    needs: frozenset[str] = frozenset()
+    refuses: Callable[[Any, Any], str | None] = takes_all
+    need: Callable[[Sizes, Any, Any], Need] = needs_two_matrices
+    draws: bool = False
+    paper: str = ""
+
+    def __call__(self, problem: Any, **options: Any) -> Any:
+        """Solve a problem."""
+        run = self.run
+        if isinstance(run, str):
+            module, _, name = run.partition(":")
+            run = getattr(import_module(module), name)
+        return run(problem, **options)
+
+    def can_do_with(self, capabilities: Any) -> bool:
+        """Return whether a bank that offers this is enough."""
+        return self.needs <= set(capabilities)
+
+    def require(self, problem: Any) -> None:
+        """Raise TypeError before any work if the kernels, the norm or the loss are not what it needs."""
+        missing = sorted(self.needs - problem.bank.capabilities)
+        if missing:
+            raise TypeError(f"solver={self.name!r} needs kernels that offer {', '.join(missing)}; these do not.")
+        reason = self.refuses(problem.norm, problem.loss)
+        if reason is not None:
+            raise TypeError(f"solver={self.name!r} {reason}")

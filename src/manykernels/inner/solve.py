@@ -1,0 +1,336 @@
+"""The machine for a fixed kernel: an ordered list of rules, of which the first that fits is taken.
+
+A rule says what the combined kernel must be able to do, what the loss must offer, and, where that is not enough, when
+it pays. To add an inner solver, write it in a file of its own and enter its rule here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from manykernels.core.results import Iterate, Machine
+from manykernels.inner import bundle, newton, newton_cg, ridge, smo
+from manykernels.inner.blocks import solve_blocks
+from manykernels.inner.coordinate_descent import MOST_ROUNDS, solve_features
+from manykernels.inner.decomposition import solve_rows
+from manykernels.inner.feature_interior import solve_interior
+from manykernels.inner.feature_newton import solve_smooth
+
+# A Newton step squares the error, so that the last one is nearly free: ask for more than is needed. By conjugate
+# gradients it does not, where the slope of the loss has corners.
+_FINER, _MUCH_FINER = 1e-2, 1e-5
+# Fewest rounds of coordinate descent before the interior point takes over.
+_FEW_ROUNDS = 50
+
+
+@dataclass(frozen=True)
+class Work:
+    """A problem with its kernel fixed.
+
+    Attributes
+    ----------
+    K : CombinedKernel
+    loss : Loss
+    y, C : ndarrays of shape (n_tasks, n_samples)
+        Targets, and the weights of the losses.
+    intercept : bool
+    start : Iterate or None
+    tol : float
+        Relative accuracy of the objective, or of the gradient.
+    """
+
+    K: Any
+    loss: Any
+    y: np.ndarray
+    C: np.ndarray
+    intercept: bool
+    start: Iterate | None
+    tol: float
+
+    @property
+    def n_tasks(self) -> int:
+        """Number of machines."""
+        return self.y.shape[0]
+
+    def begin(self, t: int) -> tuple[np.ndarray, float] | None:
+        """Return the coefficients and the intercept that task t starts from."""
+        return None if self.start is None else (np.asarray(self.start.beta[t]), float(self.start.intercept[t]))
+
+    def feasible(self, beta: np.ndarray, t: int) -> np.ndarray:
+        """Return the nearest point of the domain of task t's dual."""
+        return feasible(self.loss, self.y[t], self.C[t], beta, self.intercept)
+
+    def machine(self, betas: list[np.ndarray], decisions: list[np.ndarray]) -> Machine:
+        """Return the machine of all tasks."""
+        return machine_of(self.loss, self.y, self.C, np.array(betas), np.array(decisions), self.intercept)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """When an inner solver is taken.
+
+    Attributes
+    ----------
+    kernel : frozenset of str
+        What the combined kernel must be able to do.
+    loss : str
+        What the loss must offer: "box", "smooth", "quadratic" or "any".
+    run : function of Work
+        Returns the machine.
+    pays : function of Work
+        Whether it is worth it here.
+    """
+
+    kernel: frozenset[str]
+    loss: str
+    run: Callable[[Work], Machine]
+    pays: Callable[[Work], bool] = lambda work: True
+
+
+def solve(
+    K: Any, loss: Any, y: np.ndarray, C: np.ndarray, *, intercept: bool, start: Iterate | None = None, tol: float = 1e-3
+) -> Machine:
+    """Return the machine of every task for the fixed kernel K, by the first rule that fits.
+
+    Parameters are those of :class:`Work`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.compute.combined import CombinedMatrix
+    >>> from manykernels.inner.solve import solve
+    >>> from manykernels.losses import Hinge
+    >>> x, C = np.array([-2.0, -1.0, 1.0, 2.0]), np.full((1, 4), 10.0)
+    >>> machine = solve(CombinedMatrix(np.outer(x, x)), Hinge(), np.sign(x)[None], C, intercept=True)
+    >>> machine.beta, machine.intercept
+    (array([[ 0. , -0.5,  0.5,  0. ]]), array([0.]))
+    """
+    offers = {"any"} | {name for name in ("smooth", "quadratic") if getattr(loss, name)}
+    offers |= {"box"} if loss.has_box else set()
+    work = Work(K, loss, y, C, intercept, start, tol)
+    for rule in RULES:
+        if rule.kernel <= K.can and rule.loss in offers and rule.pays(work):
+            return rule.run(work)
+    raise TypeError(
+        f"There is no inner solver for the loss {loss!r} and a combined kernel that offers {sorted(K.can)}."
+    )
+
+
+def machine_of(
+    loss: Any, y: np.ndarray, C: np.ndarray, beta: np.ndarray, decision: np.ndarray, intercept: bool
+) -> Machine:
+    """Return the machine with these coefficients and K beta: its best intercepts, and what it is worth.
+
+    Parameters
+    ----------
+    loss : Loss
+    y, C, beta, decision : ndarrays of shape (n_tasks, n_samples)
+    intercept : bool
+    """
+    b = np.zeros(beta.shape[0])
+    if intercept:
+        for t in range(beta.shape[0]):
+            b[t] = loss.best_intercept(y[t], decision[t], C[t])
+
+    def conjugates_at(part: float) -> float:
+        return float(np.sum(loss.conjugate(y, part * beta, C)))
+
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what overflows is no certificate
+        losses = float(np.sum(C * loss.value(y, decision + b[:, None])))
+        quadratic = float(np.sum(beta * decision))
+        return Machine(beta, decision, b, quadratic, losses, conjugates_at, conjugates_at(1.0))
+
+
+def feasible(loss: Any, y: np.ndarray, C: np.ndarray, beta: np.ndarray, intercept: bool) -> np.ndarray:
+    """Return the nearest beta in the domain of one task's dual: the box, and 1' beta = 0 with an intercept."""
+    lower, upper = loss.domain(y, C)
+    inside = np.clip(beta, lower, upper)
+    return smo.balanced(inside, lower, upper) if intercept else inside
+
+
+# -- matrices ---------------------------------------------------------------------------------------------------------
+
+
+def _ridge(work: Work) -> Machine:
+    beta, _ = ridge.solve(work.K.array, work.y, work.C[0], intercept=work.intercept)
+    return machine_of(work.loss, work.y, work.C, beta, work.K.product(beta), work.intercept)
+
+
+def _same_costs(work: Work) -> bool:
+    """Whether the tasks can share a factorization."""
+    return bool(np.all(work.C[0] == work.C))
+
+
+def _pairs(work: Work) -> Machine:
+    betas, decisions = [], []
+    for t in range(work.n_tasks):
+        box, begin = work.loss.box(work.y[t], work.C[t]), work.begin(t)
+        found = smo.solve_box(
+            work.K.array,
+            box.linear,
+            box.lower,
+            box.upper,
+            epsilon=box.epsilon,
+            start=None if begin is None else begin[0],
+            intercept=work.intercept,
+            tol=work.tol * box.unit,
+        )
+        betas.append(found.beta)
+        decisions.append(found.gradient + box.linear)
+    return work.machine(betas, decisions)
+
+
+def _newton(work: Work) -> Machine:
+    def step(t: int, **options: Any) -> newton.NewtonSolution:
+        return newton.solve(work.K.array, work.y[t], work.C[t], work.loss, tol=_FINER * work.tol, **options)
+
+    return _smooth(work, step)
+
+
+def _smooth(work: Work, solve_task: Callable[..., newton.NewtonSolution]) -> Machine:
+    """Solve the tasks of a smooth loss one by one, and put their coefficients into the domain of the dual."""
+    betas, decisions = [], []
+    for t in range(work.n_tasks):
+        found = solve_task(t, start=work.begin(t), intercept=work.intercept)
+        beta = work.feasible(found.beta, t)
+        same = np.array_equal(beta, found.beta)
+        betas.append(beta)
+        decisions.append(found.decision if same else work.K.product(beta[None])[0])
+    return work.machine(betas, decisions)
+
+
+# -- rows on demand, blocks on a device -------------------------------------------------------------------------------
+
+
+def _decomposition(work: Work) -> Machine:
+    beta = np.zeros(work.y.shape) if work.start is None else work.start.beta.copy()
+    decision = np.zeros(work.y.shape)
+    for t in range(work.n_tasks):
+
+        def product(own: np.ndarray, t: int = t) -> np.ndarray:
+            beta[t] = own  # the kernel remembers products with the last coefficients of all tasks
+            return work.K.product(beta)[t]
+
+        box = work.loss.box(work.y[t], work.C[t])
+        found = solve_rows(
+            work.K,
+            box.linear,
+            box.lower,
+            box.upper,
+            product=product,
+            epsilon=box.epsilon,
+            start=beta[t].copy(),
+            intercept=work.intercept,
+            tol=work.tol * box.unit,
+        )
+        beta[t], decision[t] = found.beta, found.gradient + box.linear
+    return machine_of(work.loss, work.y, work.C, beta, decision, work.intercept)
+
+
+def _blocks(work: Work) -> Machine:
+    found = [_blocks_of_task(work, t) for t in range(work.n_tasks)]
+    return work.machine([beta for beta, _ in found], [decision for _, decision in found])
+
+
+def _blocks_of_task(work: Work, t: int) -> tuple[np.ndarray, np.ndarray]:
+    box, begin = work.loss.box(work.y[t], work.C[t]), work.begin(t)
+    found = solve_blocks(
+        work.K,
+        box.linear,
+        box.lower,
+        box.upper,
+        epsilon=box.epsilon,
+        start=None if begin is None else begin[0],
+        intercept=work.intercept,
+        tol=work.tol * box.unit,
+    )
+    return found.beta, found.gradient + box.linear
+
+
+def _newton_cg(work: Work) -> Machine:
+    tol = max(_MUCH_FINER * work.tol, work.K.unit_roundoff)  # the objective itself is known no better
+
+    def step(t: int, **options: Any) -> newton.NewtonSolution:
+        return newton_cg.solve(work.K.product, work.K.diagonal(), work.y[t], work.C[t], work.loss, tol=tol, **options)
+
+    return _smooth(work, step)
+
+
+# -- features ---------------------------------------------------------------------------------------------------------
+
+
+def _on_features(work: Work, solve_task: Callable[[int], np.ndarray]) -> Machine:
+    beta = np.array([work.feasible(solve_task(t), t) for t in range(work.n_tasks)])
+    return machine_of(work.loss, work.y, work.C, beta, work.K.product(beta), work.intercept)
+
+
+def _n_columns(work: Work) -> int:
+    return int(np.count_nonzero(work.K.columns))
+
+
+def _feature_interior(work: Work) -> Machine:
+    def task(t: int) -> np.ndarray:
+        parts = work.loss.box(work.y[t], work.C[t]).parts()
+        return solve_interior(work.K, work.y[t], parts, start=work.begin(t), intercept=work.intercept, tol=work.tol)
+
+    return _on_features(work, task)
+
+
+def _coordinate_descent(work: Work) -> Machine:
+    """Coordinate descent, which is fast to a first accuracy, and slow where C is large; then the interior point.
+
+    Each step of the latter makes and factors a matrix of the features: about a tenth of a round for each column.
+    """
+    n_columns = _n_columns(work)
+    heavy = not work.K.table.factors_quickly(n_columns)
+    rounds = MOST_ROUNDS if heavy else int(np.clip(2 * n_columns, _FEW_ROUNDS, MOST_ROUNDS))
+    options: dict[str, Any] = {"intercept": work.intercept, "tol": work.tol}
+
+    def task(t: int) -> np.ndarray:
+        y, box = work.y[t], work.loss.box(work.y[t], work.C[t])
+        found = solve_features(
+            work.K,
+            box.linear,
+            box.lower,
+            box.upper,
+            epsilon=box.epsilon,
+            start=work.begin(t),
+            max_rounds=rounds,
+            **options,
+        )
+        if found.converged or heavy:
+            return found.beta
+        return solve_interior(work.K, y, box.parts(), start=(found.beta, found.intercept), **options)
+
+    return _on_features(work, task)
+
+
+def _feature_newton(work: Work) -> Machine:
+    def task(t: int) -> np.ndarray:
+        options: dict[str, Any] = {"start": work.begin(t), "intercept": work.intercept, "tol": _FINER * work.tol}
+        return solve_smooth(work.K, work.y[t], work.C[t], work.loss, **options).beta
+
+    return _on_features(work, task)
+
+
+def _rule(kernel: str, loss: str, run: Callable[[Work], Machine], **options: Any) -> Rule:
+    return Rule(frozenset(kernel.split()), loss, run, **options)
+
+
+RULES = (
+    _rule("sums", "any", bundle.solve),
+    _rule("array", "quadratic", _ridge, pays=_same_costs),
+    _rule("array", "box", _pairs),
+    _rule("array", "smooth", _newton),
+    _rule("rows", "box", _decomposition),
+    # On a device a matrix of the features is made and factored quickly, if there is room for it.
+    _rule("features block", "box", _feature_interior, pays=lambda work: work.K.table.can_factor(_n_columns(work))),
+    _rule("block", "box", _blocks),
+    _rule("features", "box", _coordinate_descent),
+    _rule("features", "smooth", _feature_newton),
+    _rule("block", "smooth", _newton_cg),
+)
