@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.cli.encoder import TableEncoder
+from manykernels.tables.encoder import TableEncoder
 
 PACKAGES = ("manykernels", "numpy", "scipy", "scikit-learn", "pandas")
 

@@ -8,10 +8,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from manykernels.cli.columns import listed
-from manykernels.cli.encoder import TableEncoder
-from manykernels.cli.kinds import KINDS
+from manykernels.core.notices import listed
 from manykernels.reports import certificate_table, kernels_table
+from manykernels.tables.encoder import TableEncoder
+from manykernels.tables.kinds import KINDS
 
 # Names of columns in the overview; the others are counted.
 _NAMED = 6

@@ -22,7 +22,8 @@ from manykernels.core.progress import reached, silent
 from manykernels.reports.baselines import Contestant, contestants
 from manykernels.reports.division import Division, divide
 from manykernels.reports.intervals import Interval, area_under_roc, explained, mean_interval, paired_difference, wilson
-from manykernels.reports.steps import UNEVEN, as_seen, evenness, folds_of, is_balanced, last_step, metric_of
+from manykernels.reports.steps import as_seen, folds_of, is_balanced, last_step, metric_of
+from manykernels.tables.balance import UNEVEN, evenness
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from manykernels.cli.moments import UNCLEAR, seconds_of
-from manykernels.cli.notations import number_of
+from manykernels.tables.written_dates import UNCLEAR, seconds_of
+from manykernels.tables.written_numbers import number_of
 
 DATE_WORDS = {"datetime64", "datetime", "date"}
 SPAN_WORDS = {"timedelta64", "timedelta"}

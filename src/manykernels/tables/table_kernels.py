@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from manykernels.cli.encoder import Block
 from manykernels.kernels import Gaussian, Linear, Overlap, Polynomial
 from manykernels.kernels.standard import STANDARD_DEGREES, STANDARD_WIDTHS
+from manykernels.tables.encoder import Block
 
 FEW_WIDTHS = (0.5, 2.0, 8.0)
 # On a circle around the year, the week or the day, which has the radius 1.

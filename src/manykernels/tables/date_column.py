@@ -7,9 +7,10 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from manykernels.cli.columns import Column, listed, standardized
-from manykernels.cli.moments import order_of
-from manykernels.cli.values import as_dates, as_texts
+from manykernels.core.notices import listed
+from manykernels.tables.cells import as_dates, as_texts
+from manykernels.tables.column import Column, standardized
+from manykernels.tables.written_dates import order_of
 
 # What goes around, and in how many steps.
 CYCLES = {"month": 12, "weekday": 7, "hour": 24}

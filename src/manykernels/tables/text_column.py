@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from manykernels.cli.columns import Column
-from manykernels.cli.values import as_texts
+from manykernels.tables.cells import as_texts
+from manykernels.tables.column import Column
 
 # Words and pieces that are kept, each; with both, a row of a text column takes at most 16 kB of memory.
 MAX_TERMS = 1000

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from manykernels.cli.encoder import WORDS
+from manykernels.tables.encoder import WORDS
 
 PREFIX = "prefix"
 OTHER = "other"

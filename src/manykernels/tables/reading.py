@@ -12,9 +12,9 @@ import pandas as pd
 import pyarrow
 from sklearn.datasets import load_svmlight_file
 
-from manykernels.cli.arff import parse_arff
-from manykernels.cli.columns import listed
-from manykernels.cli.separated import open_text, read_separated, word_at
+from manykernels.core.notices import listed
+from manykernels.tables.arff import parse_arff
+from manykernels.tables.separated import open_text, read_separated, word_at
 
 # A LIBSVM file is sparse, its table is not: beyond this many cells (2 GB) it would not fit a laptop.
 MAX_CELLS = 250_000_000

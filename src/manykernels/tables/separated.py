@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TextIO
 
 import pandas as pd
 
-from manykernels.cli.notations import read_notation
+from manykernels.tables.written_numbers import read_notation
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 # What is looked at to tell text from other files.
