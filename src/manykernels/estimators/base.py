@@ -18,6 +18,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from manykernels.compute.gpu import check_device
 from manykernels.compute.memory import budget_bytes, human_bytes
+from manykernels.core.checks import check_choice, check_count, check_number, is_number
 from manykernels.core.notices import warn
 from manykernels.core.progress import listen
 from manykernels.core.results import Certificate, Result
@@ -26,8 +27,6 @@ from manykernels.core.samples import Samples, distinct_samples
 from manykernels.estimators.contributions import ContributionsMixin
 from manykernels.estimators.kernel_estimator import (
     KernelEstimator,
-    check_choice,
-    check_number,
     print_step,
 )
 from manykernels.estimators.memory_plan import DOUBLE_BELOW, HEADROOM, MemoryPlan, plan_memory
@@ -111,8 +110,8 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
     # -- checks ---------------------------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
-        check_number("C", self.C, low=0.0)
-        check_number("tol", self.tol, low=0.0)
+        check_number("C", self.C, low=0)
+        check_number("tol", self.tol, low=0)
         check_choice("solver", self.solver, tuple(dict.fromkeys((*SOLVERS, *FAMILY_SOLVERS))))
         self._check_solver()
         if not isinstance(self.combination, ParametricKernel):
@@ -126,8 +125,7 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
         check_choice("check_kernels", self.check_kernels, CHECKS)
         if self.missing == "ignore" and self.combination != "sum":
             raise ValueError("missing='ignore' needs combination='sum'.")
-        if not isinstance(self.max_iter, (int, np.integer)) or self.max_iter < 1:
-            raise ValueError(f"max_iter must be a whole number of at least 1, got {self.max_iter!r}.")
+        check_count("max_iter", self.max_iter)
         self._check_distributed()
 
     def _check_distributed(self) -> None:
@@ -147,8 +145,7 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
             if self.solver not in SOLVERS:
                 raise ValueError(f"solver={self.solver!r} is for a family of kernels, such as GaussianFamily.")
             return
-        if self.solver not in FAMILY_SOLVERS:
-            raise ValueError(f"With a family of kernels, solver must be one of {FAMILY_SOLVERS}, got {self.solver!r}.")
+        check_choice("solver", self.solver, FAMILY_SOLVERS, more=" with a family of kernels")
         for name, needed in (
             ("combination", "sum"),
             ("center", False),
@@ -306,7 +303,7 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
         return found.result.interrupted
 
     def _solve_family(self, problem: FamilyProblem, precision: str) -> FamilyResult:
-        options: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "precision": precision}
+        options: dict[str, Any] = {"tol": self.tol, "max_iter": int(self.max_iter), "precision": precision}
         solver = self.solver
         if solver == "auto":
             solver = "stochastic_mirror" if problem.norm == LpNorm(2) else "greedy"
@@ -384,7 +381,7 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
 
     def _solve_one(self, problem: Problem, start: np.ndarray | None, interrupted: threading.Event) -> Result:
         """Solve one of several problems; after Ctrl-C the rest gets one iteration each, for a whole model."""
-        max_iter = 1 if interrupted.is_set() else self.max_iter
+        max_iter = 1 if interrupted.is_set() else int(self.max_iter)
         extra = {"random_state": self.random_state} if self.solver in _RANDOM_STARTS else {}
         result = SOLVERS[self.solver](problem, tol=self.tol, max_iter=max_iter, start=start, **extra)
         if result.interrupted:
@@ -454,7 +451,7 @@ def as_norm(norm: Any) -> Norm:
     """Return what an estimator's ``norm`` stands for: a norm, or a number p for LpNorm(p)."""
     if all(hasattr(norm, part) for part in _NORM_PARTS):
         return norm
-    if isinstance(norm, (int, float, np.number)) and not isinstance(norm, bool) and norm >= 1:
+    if is_number(norm) and norm >= 1:
         return LpNorm(float(norm))
     raise ValueError(f"norm must be a number p in [1, inf] or a norm such as LpNorm(2), got {norm!r}.")
 

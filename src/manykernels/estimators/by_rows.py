@@ -9,6 +9,7 @@ from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 
+from manykernels.core.checks import check_choice
 from manykernels.core.notices import shown
 from manykernels.core.rows import is_dask
 from manykernels.estimators.memory_plan import DOUBLE_BELOW
@@ -90,8 +91,7 @@ def fit_rows(estimator: BaseMKL, X: Any, y: Any, sample_weight: Any, class_facto
 
 def _check(estimator: BaseMKL) -> None:
     """Raise ValueError for what cannot be done without an array of all rows."""
-    if estimator.solver not in SOLVERS:
-        raise ValueError(f"With rows on Dask workers, solver must be one of {SOLVERS}, got {estimator.solver!r}.")
+    check_choice("solver", estimator.solver, SOLVERS, more=" with rows on Dask workers")
     if isinstance(estimator.norm, MixedNorm):
         raise ValueError(
             f"With rows on Dask workers, norm must be a number or a norm without groups, got {estimator.norm!r}."

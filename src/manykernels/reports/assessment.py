@@ -17,6 +17,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils import _safe_indexing
 
+from manykernels.core.checks import check_count
 from manykernels.core.notices import shown
 from manykernels.core.progress import reached, silent
 from manykernels.reports.baselines import Contestant, contestants
@@ -193,8 +194,7 @@ class _Raw:
 
 def _splits(y: np.ndarray, classes: bool, folds: int, seed: int) -> tuple[list, list[str]]:
     """Return the folds, and what the user should know about them."""
-    if not isinstance(folds, (int, np.integer)) or folds < 2:
-        raise ValueError(f"folds must be a whole number of at least 2, got {folds!r}.")
+    folds = check_count("folds", folds, at_least=2)
     if not classes:
         if y.size < 2 * folds:
             raise ValueError(f"y has {y.size} values, but {folds} folds need at least {2 * folds}.")
