@@ -161,10 +161,10 @@ def spelled_as(texts: pd.Series, known: Sequence[str]) -> pd.Series:
     strange = set(texts.dropna().unique()).difference(known)
     if not strange:
         return texts
-    numbers = {own: number_of(own) for own in known}
+    numbers = {label: number_of(label) for label in known}
     counts = Counter(numbers.values())
     spelling: dict[float | None, str] = {
-        number: own for own, number in numbers.items() if number is not None and counts[number] == 1
+        number: label for label, number in numbers.items() if number is not None and counts[number] == 1
     }
     same = {text: spelling.get(number_of(text), text) for text in strange}
     return pd.Series([same.get(text, text) for text in texts], dtype=object, index=texts.index)

@@ -77,9 +77,9 @@ class DateColumn(Column):
     @classmethod
     def treatment(cls, columns: Mapping[str, "DateColumn"]) -> str:
         """Say in words what was done to columns of this kind."""
-        found = [cycle for cycle in CYCLES if any(cycle in column.cycles for column in columns.values())]
+        cycles = [cycle for cycle in CYCLES if any(cycle in column.cycles for column in columns.values())]
         gaps = [name for name, column in columns.items() if column.missing]
-        words = "a trend" + (f", and a circle each for {', '.join(found)}" if found else "")
+        words = "a trend" + (f", and a circle each for {', '.join(cycles)}" if cycles else "")
         return words + (f"; missing dates: the median, and an indicator ({listed(gaps)})" if gaps else "")
 
 

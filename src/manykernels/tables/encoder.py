@@ -88,7 +88,7 @@ class TableEncoder:
         blocks, place = [], itertools.count()
         for name, column in self.columns.items():
             parts = {words + name: list(itertools.islice(place, size)) for words, size in column.parts().items()}
-            outputs = [output for own in parts.values() for output in own]
+            outputs = [output for places in parts.values() for output in places]
             two_valued = isinstance(column, NumericColumn) and column.two_valued
             blocks.append(Block(name, column.word, outputs, parts, two_valued))
         return blocks
@@ -140,8 +140,8 @@ class TableEncoder:
                 columns[str(name)] = learned
         if not columns:
             reasons = [f"{name!r} {reason.rstrip(',')}" for name, reason in left_out.items()]
-            found = f"{listed(reasons)} (--views can say what a column is)" if reasons else "it has none"
-            raise ValueError(f"TABLE must have a column to learn from beside the target; {found}.")
+            problem = f"{listed(reasons)} (--views can say what a column is)" if reasons else "it has none"
+            raise ValueError(f"TABLE must have a column to learn from beside the target; {problem}.")
         self.columns, self.left_out = columns, left_out
         return self
 

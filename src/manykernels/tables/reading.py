@@ -176,7 +176,7 @@ def table_stem(path: str | os.PathLike[str]) -> str:
 
 def _reason(error: BaseException) -> str:
     """Say what is wrong: in our words where there are any, else the first sentence of the message."""
-    words = next((own for kind, own in _WORDS.items() if isinstance(error, kind)), str(error).strip())
+    words = next((sentence for kind, sentence in _WORDS.items() if isinstance(error, kind)), str(error).strip())
     return (words or "the file is damaged").splitlines()[0].split(". ")[0].rstrip(".")
 
 

@@ -75,10 +75,10 @@ _PIECES: dict[str, Any] = {"analyzer": "char", "ngram_range": (PIECE, PIECE)}
 
 def _vocabulary(texts: list[str], **options: Any) -> tuple[list[str], list[float]]:
     try:
-        found = TfidfVectorizer(min_df=2, max_features=MAX_TERMS, **options).fit(texts)
+        vectorizer = TfidfVectorizer(min_df=2, max_features=MAX_TERMS, **options).fit(texts)
     except ValueError:  # nothing is in two rows
         return [], []
-    return found.get_feature_names_out().tolist(), found.idf_.tolist()
+    return vectorizer.get_feature_names_out().tolist(), vectorizer.idf_.tolist()
 
 
 def _weigh(texts: list[str], terms: list[str], idf: list[float], **options: Any) -> np.ndarray:
