@@ -9,7 +9,7 @@ import pytest
 from sklearn.datasets import dump_svmlight_file
 
 from manykernels import MKLClassifier, load
-from manykernels.cli.target import hold_out
+from manykernels.tables.held_out import hold_out
 
 FIT = ("fit", "people.csv", "--target", "churn")
 

@@ -9,9 +9,10 @@ import pandas as pd
 import pytest
 
 from manykernels import MKLClassifier, load
-from manykernels.cli.opened import encode_table, open_model
-from manykernels.cli.target import hold_out
+from manykernels.cli.model_file import open_model
 from manykernels.kernels import Gaussian
+from manykernels.tables.encoder import encode_table
+from manykernels.tables.held_out import hold_out
 
 FIT = ("fit", "clinic.csv", "--target", "relapse")
 GOOD, BAD = ["calm", "well", "healthy"], ["pain", "fever", "worse"]

@@ -147,7 +147,7 @@ def test_groups_come_from_the_kernels_unless_given():
 
 @pytest.mark.parametrize("q", [0.4, -1, np.nan, "2", None, True])
 def test_a_wrong_q_is_refused(q):
-    with pytest.raises(ValueError, match=r"q must be a number in \[1/2, inf\]"):
+    with pytest.raises(ValueError, match=r"q must be a number in \[0.5, inf\]"):
         MixedNorm(q)
 
 

@@ -433,9 +433,9 @@ def test_the_best_is_that_of_normalized_kernels(family):
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: GaussianFamily(0.0, 1.0), "low must be a positive number"),
+        (lambda: GaussianFamily(0.0, 1.0), "low must be a finite number above 0"),
         (lambda: GaussianFamily("narrow", 1.0), "low"),
-        (lambda: GaussianFamily(2.0, 1.0), "high must be a number above low"),
+        (lambda: GaussianFamily(2.0, 1.0), "high must be a finite number above 2, the value of low"),
         (lambda: GaussianFamily(1.0, 1.0), "high"),
         (lambda: GaussianFamily(1.0, np.inf), "high"),
         (lambda: GaussianFamily(np.nan, 1.0), "low"),

@@ -494,7 +494,7 @@ def test_steps_of_fixed_length_and_their_mean_are_those_of_the_algorithm():
 
 @pytest.mark.parametrize("B", [0.0, -1.0, np.nan])
 def test_a_bound_of_the_estimates_is_positive(B):
-    with pytest.raises(ValueError, match="B must be a positive"):
+    with pytest.raises(ValueError, match="B must be a finite number above 0 or None"):
         stochastic_mirror(products(Squared(), REGRESSION, p=2), B=B)
 
 

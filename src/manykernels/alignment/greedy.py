@@ -26,6 +26,7 @@ import numpy as np
 from manykernels.alignment.finite import Aligned, aligned, combined_alignment, nonnegative, upper_bound
 from manykernels.alignment.measures import Target, centered_norms
 from manykernels.compute.threads import one_blas_thread
+from manykernels.core.checks import check_choice
 from manykernels.core.progress import emit, is_listened_to
 from manykernels.core.results import Step
 from manykernels.kernels.centered import centered, inner_matrix
@@ -74,8 +75,7 @@ def greedy(
     >>> found.converged, len(found.weights) < 5
     (True, True)
     """
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {METHODS}, got {method!r}.")
+    check_choice("method", method, METHODS)
     target.check_size(kernels.n_samples)
     own: _Listed | _Family = (
         _Family(kernels, target) if isinstance(kernels, BoundFamily) else _Listed(kernels, target, method)

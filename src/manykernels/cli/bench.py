@@ -43,13 +43,13 @@ def run(options: argparse.Namespace) -> None:
 
 def find_scripts(folder: Path) -> dict[str, str]:
     """Return the first line of what each script says of itself, by its path without suffix; a script has a main."""
-    found = {}
+    scripts = {}
     for path in sorted(folder.rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         if any(isinstance(node, ast.FunctionDef) and node.name == "main" for node in tree.body):
             summary = (ast.get_docstring(tree) or "").partition("\n")[0]
-            found[path.relative_to(folder).with_suffix("").as_posix()] = summary
-    return found
+            scripts[path.relative_to(folder).with_suffix("").as_posix()] = summary
+    return scripts
 
 
 def show_scripts(scripts: dict[str, str]) -> None:

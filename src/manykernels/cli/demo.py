@@ -11,11 +11,11 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score, train_test
 from sklearn.preprocessing import StandardScaler
 
 from manykernels import MKLClassifier
-from manykernels.cli.bank import ALL, standard_kernels
 from manykernels.cli.progress import counting_bar, learning_bar
 from manykernels.cli.show import report_console, say, show_model, side_console
 from manykernels.kernels import Gaussian
 from manykernels.reports import scores_table
+from manykernels.tables.table_kernels import ALL, standard_kernels
 
 DESCRIPTION = """\
 Tell malignant from benign tumors (Wisconsin breast cancer, which comes with

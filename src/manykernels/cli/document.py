@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.cli.encoder import TableEncoder
+from manykernels.tables.encoder import TableEncoder
 
 PACKAGES = ("manykernels", "numpy", "scipy", "scikit-learn", "pandas")
 
@@ -35,7 +35,7 @@ def columns_of(encoder: TableEncoder, views: dict[str, list[str]]) -> list[dict[
     >>> columns_of(encoder, {})[0]
     {'name': 'age', 'kind': 'number', 'view': None, 'outputs': 1}
     """
-    view_of = {name: view for view, own in views.items() for name in own}
+    view_of = {name: view for view, columns in views.items() for name in columns}
     used = [
         {"name": block.name, "kind": block.kind, "view": view_of.get(block.name), "outputs": len(block.outputs)}
         for block in encoder.blocks
@@ -98,7 +98,7 @@ def versions() -> dict[str, str]:
 
 
 def plain(value: Any) -> Any:
-    """Return a value that JSON can hold: infinity as "inf", what is no number as None.
+    """Return a value that JSON can hold: infinity as "inf", what is not a number as None.
 
     Parameters
     ----------

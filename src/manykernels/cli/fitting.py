@@ -1,10 +1,9 @@
-"""The work of ``manykernels fit``: read, split, encode, learn, report, save."""
+"""The work of ``manykernels fit``: prepare the table, learn, report, save."""
 
 import argparse
 import json
 import shlex
 import time
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,41 +11,23 @@ from rich.console import Console
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV
-from manykernels.cli.balance import Balance, weigh_classes
-from manykernels.cli.bank import make_kernels
-from manykernels.cli.columns import listed
 from manykernels.cli.document import certificate_of, columns_of, plain, versions, weights_of
-from manykernels.cli.encoder import TableEncoder
 from manykernels.cli.fit import LOSSES
-from manykernels.cli.opened import EXTRA
+from manykernels.cli.model_file import EXTRA
 from manykernels.cli.outputs import check_output
 from manykernels.cli.progress import learning_bar, path_bar
 from manykernels.cli.scores import accuracy_row, balanced_accuracy, constant_name, constant_prediction, figures, r2_row
 from manykernels.cli.show import counted, report_console, say, show_columns, show_model, show_notes, side_console
-from manykernels.cli.tables import read_table, table_stem
-from manykernels.cli.target import class_notes, hold_out, take_target
-from manykernels.cli.views import Views, read_views
+from manykernels.core.notices import listed
 from manykernels.reports import scores_table
+from manykernels.tables.prepared import PreparedTable, prepare_table
+from manykernels.tables.reading import table_stem
+from manykernels.tables.views import read_views
 
 # Settings of the model file that are facts about the data.
 _OF_DATA = ("rows", "views", "classes", "cv")
 # Columns of a view that are named; the others are counted.
 _NAMED = 6
-
-
-@dataclass(frozen=True)
-class Data:
-    """A table that is ready to learn from; ``balance`` is None for regression."""
-
-    encoder: TableEncoder
-    views: dict[str, list[str]]
-    kernels: list[Any]
-    balance: Balance | None
-    X_train: np.ndarray
-    X_test: np.ndarray
-    y_train: np.ndarray
-    y_test: np.ndarray
-    notes: list[str]
 
 
 def fit_table(arguments: argparse.Namespace) -> None:
@@ -59,7 +40,17 @@ def fit_table(arguments: argparse.Namespace) -> None:
         [arguments.table, *([arguments.views] if arguments.views else [])],
     )
     loss, views = _loss(arguments), read_views(arguments.views)
-    data = _prepare(arguments, views)
+    data = prepare_table(
+        arguments.table,
+        arguments.target,
+        regression=arguments.regression,
+        views=views,
+        test_size=arguments.test_size,
+        seed=arguments.seed,
+        balance=arguments.balance,
+    )
+    if arguments.cv:
+        _check_folds(arguments.cv, data)
     _show_data(console, data)
     show_notes(side, data.notes)
 
@@ -88,27 +79,8 @@ def fit_table(arguments: argparse.Namespace) -> None:
         print(json.dumps(plain(result), indent=2, allow_nan=False))
 
 
-def _prepare(arguments: argparse.Namespace, wanted: Views) -> Data:
-    features, target = take_target(read_table(arguments.table), arguments.target, arguments.regression, arguments.table)
-    kinds = wanted.kinds_of([str(name) for name in features.columns])
-    train, test = hold_out(target, arguments.test_size, arguments.seed, arguments.regression)
-    encoder = TableEncoder(kinds).fit(features, train)
-    views = wanted.assign(list(encoder.columns))
-    # Both parts are encoded before the fit, so that a bad cell in either is reported at once.
-    X_train, X_test = encoder.transform(features.iloc[train]), encoder.transform(features.iloc[test])
-    kernels, shortened = make_kernels(encoder.blocks, views)
-    balance = None if arguments.regression else weigh_classes(target[train], arguments.balance)
-    if arguments.cv:
-        _check_folds(arguments.cv, len(train), balance)
-    notes = [
-        *wanted.notes(views),
-        *([shortened] if shortened else []),
-        *([*balance.notes(), *class_notes(target)] if balance else []),
-    ]
-    return Data(encoder, views, kernels, balance, X_train, X_test, target[train], target[test], notes)
-
-
-def _check_folds(folds: int, rows: int, balance: Balance | None) -> None:
+def _check_folds(folds: int, data: PreparedTable) -> None:
+    rows, balance = len(data.y_train), data.balance
     if folds > rows:
         raise ValueError(f"--cv {folds} needs as many rows to learn from; there are {rows}.")
     if balance is not None:
@@ -129,7 +101,7 @@ def _loss(arguments: argparse.Namespace) -> str:
     return loss
 
 
-def _estimator(arguments: argparse.Namespace, data: Data, loss: str) -> Any:
+def _estimator(arguments: argparse.Namespace, data: PreparedTable, loss: str) -> Any:
     shared: dict[str, Any] = {"kernels": data.kernels, "loss": loss, "tol": arguments.tol}
     shared |= {"max_iter": arguments.max_iter, "random_state": arguments.seed}
     if data.balance is not None:
@@ -144,13 +116,13 @@ def _estimator(arguments: argparse.Namespace, data: Data, loss: str) -> Any:
     return MKLClassifierCV(cv=folds, scoring=data.balance.scoring, **shared)
 
 
-def _metric(data: Data) -> str:
+def _metric(data: PreparedTable) -> str:
     if data.balance is None:
         return "R2"
     return "balanced accuracy" if data.balance.scoring else "accuracy"
 
 
-def _settings(arguments: argparse.Namespace, data: Data) -> dict[str, Any]:
+def _settings(arguments: argparse.Namespace, data: PreparedTable) -> dict[str, Any]:
     """Return what the model file keeps beside the encoder: enough to find the held-out rows again."""
     return {
         "target": arguments.target,
@@ -166,7 +138,7 @@ def _settings(arguments: argparse.Namespace, data: Data) -> dict[str, Any]:
     }
 
 
-def _show_data(console: Console, data: Data) -> None:
+def _show_data(console: Console, data: PreparedTable) -> None:
     show_columns(console, data.encoder)
     rows = f"{counted(len(data.y_train), 'row')} to learn from, {len(data.y_test)} held out"
     columns = f"{counted(len(data.encoder.columns), 'column')} as {counted(data.X_train.shape[1], 'feature')}"
@@ -176,12 +148,12 @@ def _show_data(console: Console, data: Data) -> None:
     say(console, f"{rows}; {columns}{views}; {counted(len(data.kernels), 'kernel')}.")
 
 
-def _choice(estimator: Any, data: Data) -> str:
+def _choice(estimator: Any, data: PreparedTable) -> str:
     words = f"C = {estimator.C_:g} and norm = {estimator.norm_:g} are best in cross-validation"
     return f"{words}: {_metric(data)} {estimator.best_score_:.3f} on average."
 
 
-def _show_scores(console: Console, data: Data, predicted: np.ndarray) -> None:
+def _show_scores(console: Console, data: PreparedTable, predicted: np.ndarray) -> None:
     truth, balance = data.y_test, data.balance
     if not len(truth):
         say(console, "No rows were held out (--test-size 0), so there is no score.")
@@ -203,7 +175,7 @@ def _show_scores(console: Console, data: Data, predicted: np.ndarray) -> None:
     console.print(scores_table(rows, title=title, metric=metric, beside=beside))
 
 
-def _verdict(data: Data, predicted: np.ndarray, tuned: bool) -> list[str]:
+def _verdict(data: PreparedTable, predicted: np.ndarray, tuned: bool) -> list[str]:
     """Say so if nothing was learned: the predictions are no better than those that need no features."""
     truth = data.y_test
     if not len(truth):
@@ -216,7 +188,9 @@ def _verdict(data: Data, predicted: np.ndarray, tuned: bool) -> list[str]:
     return [f"By {_metric(data)}, the learned kernels are no better than {constant_name(constant)!r}: {advice}."]
 
 
-def _document(arguments: argparse.Namespace, data: Data, estimator: Any, predicted: np.ndarray) -> dict[str, Any]:
+def _document(
+    arguments: argparse.Namespace, data: PreparedTable, estimator: Any, predicted: np.ndarray
+) -> dict[str, Any]:
     """Return the whole result as plain data."""
     truth, cv = data.y_test, None
     if arguments.cv:

@@ -26,7 +26,7 @@ def check_output(flag: str, path: str | os.PathLike[str], inputs: list[str | os.
     'people.mkl'
     """
     path = Path(path)
-    problem = _problem(path, [Path(own) for own in inputs])
+    problem = _problem(path, [Path(given) for given in inputs])
     if problem:
         raise ValueError(f"{flag} must be a file that can be written; got '{path}', but {problem}.")
     return path
@@ -37,11 +37,11 @@ def _problem(path: Path, inputs: list[Path]) -> str:
         return "it is a folder"
     if not path.parent.is_dir():
         return f"there is no folder '{path.parent}'"
-    if any(own.exists() and path.exists() and path.samefile(own) for own in inputs):
+    if any(given.exists() and path.exists() and path.samefile(given) for given in inputs):
         return "that is a file to read, which would be lost"
     if path.exists() and not os.access(path, os.W_OK):
         return "it is protected"
-    # A file is written beside its place first; what is no file, such as /dev/stdout, is not.
+    # A file is written beside its place first; what is not a file, such as /dev/stdout, is not.
     folder = Path(os.path.realpath(path)).parent
     is_file = path.is_file() or not path.exists()
     return f"the folder '{folder}' is protected" if is_file and not os.access(folder, os.W_OK) else ""

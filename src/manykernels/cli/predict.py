@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from manykernels.cli.opened import encode_table, open_model
+from manykernels.cli.model_file import open_model
 from manykernels.cli.outputs import check_output
 from manykernels.cli.show import say, side_console
 from manykernels.core.files import replacing
+from manykernels.tables.encoder import encode_table
 
 DESCRIPTION = """\
 Predict each row of a table with a model that `manykernels fit` wrote. The

@@ -22,7 +22,7 @@ def learning_bar(console: Console, title: str) -> Iterator[list[str]]:
     Parameters
     ----------
     console : rich.console.Console
-        The bar vanishes from it at the end; nothing is drawn where it is no terminal.
+        The bar vanishes from it at the end; nothing is drawn where it is not a terminal.
     title : str
         Stands before the bar.
 

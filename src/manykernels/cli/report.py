@@ -12,7 +12,7 @@ from manykernels.cli.outputs import check_output
 if TYPE_CHECKING:
     import pandas as pd
 
-    from manykernels.cli.encoder import TableEncoder
+    from manykernels.tables.encoder import TableEncoder
 
 DESCRIPTION = """\
 Write a report on a model that `manykernels fit` wrote: what it learned, how
@@ -50,10 +50,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Open the model, encode the table, assess, write."""
     # They take seconds to import, which help should not.
-    from manykernels.cli.bank import make_kernels  # noqa: PLC0415
-    from manykernels.cli.opened import encode_table, held_out, open_model  # noqa: PLC0415
+    from manykernels.cli.model_file import open_model  # noqa: PLC0415
     from manykernels.cli.show import report_console, say  # noqa: PLC0415
-    from manykernels.cli.target import take_target  # noqa: PLC0415
+    from manykernels.tables.encoder import encode_table  # noqa: PLC0415
+    from manykernels.tables.held_out import held_out  # noqa: PLC0415
+    from manykernels.tables.table_kernels import make_kernels  # noqa: PLC0415
+    from manykernels.tables.target import take_target  # noqa: PLC0415
 
     out = arguments.out or f"{Path(arguments.model).stem}.html"
     out = check_output("--out", out, [arguments.model, arguments.table])

@@ -8,10 +8,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from manykernels.cli.columns import listed
-from manykernels.cli.encoder import TableEncoder
-from manykernels.cli.kinds import KINDS
+from manykernels.core.notices import listed
 from manykernels.reports import certificate_table, kernels_table
+from manykernels.tables.encoder import TableEncoder
+from manykernels.tables.kinds import KINDS
 
 # Names of columns in the overview; the others are counted.
 _NAMED = 6
@@ -70,9 +70,10 @@ def show_columns(console: Console, encoder: TableEncoder) -> None:
     table.add_column("names", overflow="fold", ratio=2)
     table.add_column("treatment", ratio=3)
     for kind in KINDS:
-        own = {name: column for name, column in encoder.columns.items() if isinstance(column, kind)}
-        if own:
-            table.add_row(*map(Text, (kind.plural, str(len(own)), listed(list(own), _NAMED), kind.treatment(own))))
+        columns = {name: column for name, column in encoder.columns.items() if isinstance(column, kind)}
+        if columns:
+            named = listed(list(columns), _NAMED)
+            table.add_row(*map(Text, (kind.plural, str(len(columns)), named, kind.treatment(columns))))
     for reason, names in _by_reason(encoder.left_out).items():
         why = f"{reason.rstrip(',')}" if len(names) == 1 else f"each {reason.rstrip(',')}"
         table.add_row(*map(Text, ("left out", str(len(names)), listed(names, _NAMED), why)))

@@ -6,7 +6,7 @@ import math
 import os
 import re
 
-import numpy as np
+from manykernels.core.checks import is_number
 
 _UNITS = {
     "": 1,
@@ -39,7 +39,7 @@ def budget_bytes(memory_budget: object) -> int:
         match = re.fullmatch(r"\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*(|[kmgt]i?)b?\s*", memory_budget.lower())
         if match is not None:
             count = float(match[1]) * _UNITS[match[2]]
-    elif isinstance(memory_budget, (int, float, np.number)) and not isinstance(memory_budget, bool):
+    elif is_number(memory_budget):
         count = float(memory_budget)
     if not 1 <= count < math.inf:
         raise ValueError(f"memory_budget must be a positive number of bytes or look like '2GB', got {memory_budget!r}.")

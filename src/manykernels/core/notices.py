@@ -1,4 +1,4 @@
-"""Warnings that point at the user's line, and values as a person writes them."""
+"""Warnings that point at the user's line, and values and names as a person writes them."""
 
 from __future__ import annotations
 
@@ -42,3 +42,27 @@ def shown(value: Any) -> str:
     ('7', "'seven'")
     """
     return repr(value.item() if isinstance(value, np.generic) else value)
+
+
+def listed(names: list[str], shown: int = 3) -> str:
+    """Return the first names and how many more there are.
+
+    Parameters
+    ----------
+    names : list of str
+        At least one.
+    shown : int, default=3
+        How many to name.
+
+    Returns
+    -------
+    words : str
+
+    Examples
+    --------
+    >>> from manykernels.core.notices import listed
+    >>> listed(["a", "b", "c", "d", "e"])
+    'a, b, c and 2 more'
+    """
+    more = len(names) - shown
+    return ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")

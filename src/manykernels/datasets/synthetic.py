@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from manykernels.core.checks import check_count
+
 
 def make_three_classes(
     n_per_class: int = 100, *, spread: float = 0.5, random_state: int = 0
@@ -35,8 +37,7 @@ def make_three_classes(
     >>> X.shape, list(views)
     ((60, 8), ['view 1', 'view 2', 'view 3', 'view 4'])
     """
-    if n_per_class < 1:
-        raise ValueError(f"n_per_class must be a whole number of at least 1, got {n_per_class!r}.")
+    n_per_class = check_count("n_per_class", n_per_class)
     rng = np.random.default_rng(random_state)
     y = np.repeat([1, 2, 3], n_per_class)
     centers = [np.where(np.array([1, 2, 3]) == alone, 1.0, -1.0)[:, None] * np.ones(2) for alone in (3, 1, 2)]

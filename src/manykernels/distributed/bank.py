@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from manykernels.compute.packed import packed, triangle_size
+from manykernels.core.checks import check_choice
 from manykernels.distributed import shard as on_worker
 from manykernels.distributed.shards import Holding, Shards
 from manykernels.distributed.workers import Workers
@@ -74,8 +75,7 @@ def bind(
     ladders = [kernel for kernel in kernels if isinstance(kernel, GaussianLadder)]
     if ladders:
         raise TypeError(f"n_jobs='dask' needs kernels one by one (see KernelBank.written_out), got {ladders[0]!r}.")
-    if precision not in PRECISIONS:
-        raise ValueError(f"precision must be 'single' or 'double', got {precision!r}.")
+    check_choice("precision", precision, PRECISIONS)
     table = X if source is None else source
     X = np.asarray(X, dtype=np.float64) if not hasattr(X, "tocsr") else X.tocsr()
     weight = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)

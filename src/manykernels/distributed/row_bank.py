@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from manykernels.core.checks import check_choice
 from manykernels.core.protocols import Measured
 from manykernels.distributed import row_block as on_worker
 from manykernels.distributed.row_block import FeaturePlan, Targets
@@ -77,8 +78,7 @@ class RowBank(FeatureBank):
         random_state: np.random.Generator,
         unit: float = 1.0,
     ) -> None:
-        if normalize not in KINDS:
-            raise ValueError(f"normalize must be one of 'mean_diag', 'trace', 'cosine' or None, got {normalize!r}.")
+        check_choice("normalize", normalize, KINDS)
         self.bound = approximate_kernels(bound, source, approximation, rank, random_state)
         # Blocks are centered after they are made: in single precision that would cost digits.
         precision = "double" if center else precision

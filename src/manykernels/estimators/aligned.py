@@ -19,13 +19,12 @@ from manykernels.alignment.greedy import METHODS, greedy
 from manykernels.alignment.measures import Target, centered_alignment, overfits
 from manykernels.compute.memory import budget_bytes, human_bytes
 from manykernels.compute.threads import one_blas_thread
+from manykernels.core.checks import check_choice, check_count, check_number
 from manykernels.core.notices import warn
 from manykernels.core.progress import listen, silent
 from manykernels.core.samples import Samples
 from manykernels.estimators.kernel_estimator import (
     KernelEstimator,
-    check_choice,
-    check_number,
     print_step,
 )
 from manykernels.estimators.memory_plan import HEADROOM
@@ -59,12 +58,10 @@ class AlignedEstimator(KernelEstimator):
         check_choice("alignment", self.alignment, ALIGNMENTS)
         check_choice("missing", self.missing, ("error", "ignore"))
         check_choice("check_kernels", self.check_kernels, CHECKS)
-        check_number("tol", self.tol, low=0.0)
-        if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, (int, np.integer)) or self.max_iter < 1:
-            raise ValueError(f"max_iter must be a whole number of at least 1, got {self.max_iter!r}.")
-        part = self.validation_fraction
-        if part is not None and not (isinstance(part, (int, float, np.number)) and 0.0 < part < 1.0):
-            raise ValueError(f"validation_fraction must be a number between 0 and 1 or None, got {part!r}.")
+        check_number("tol", self.tol, low=0)
+        check_count("max_iter", self.max_iter)
+        if self.validation_fraction is not None:
+            check_number("validation_fraction", self.validation_fraction, low=0, high=1, more=" or None")
         if isinstance(self.kernels, Family):
             if self.alignment in _FOR_LISTS:
                 raise ValueError(f"alignment={self.alignment!r} needs a list of kernels: a family takes 'greedy'.")
@@ -82,7 +79,7 @@ class AlignedEstimator(KernelEstimator):
             if self.validation_fraction is None:
                 raise ValueError("shrinkage='auto' needs a validation_fraction.")
         else:
-            check_number("shrinkage", self.shrinkage, low=-np.finfo(float).tiny)
+            check_number("shrinkage", self.shrinkage, low=0, closed="left")
 
     # -- fit ------------------------------------------------------------------------------------------------
 
@@ -177,7 +174,7 @@ class AlignedEstimator(KernelEstimator):
         if self.alignment == "qp":  # columns on demand, to the optimum
             return greedy(bound, target, tol=_EXACT_TOL, max_iter=1000)
         method = self.alignment if self.alignment in METHODS else "corrective"
-        return greedy(bound, target, method=method, tol=self.tol, max_iter=self.max_iter)
+        return greedy(bound, target, method=method, tol=self.tol, max_iter=int(self.max_iter))
 
     def _set_kernel(self, found: Aligned, samples: Samples) -> None:
         bank, weights = found.bank, found.weights

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from manykernels.compute.threads import one_blas_thread
+from manykernels.core.checks import check_count, check_number, is_number
 from manykernels.core.progress import reached
 from manykernels.estimators.ufo import UFOMKLClassifier, UFOMKLRegressor
 from manykernels.estimators.ufo_base import BaseUFO, Bench
@@ -95,7 +96,7 @@ def ufo_path(
     bench = Bench()
     if alphas is None:
         alphas = _default_alphas(kind(kernels, **parameters), X, y, sample_weight, n_alphas, least, bench)
-    if np.ndim(alphas) != 1 or len(alphas) == 0 or not all(isinstance(a, (int, float, np.number)) for a in alphas):
+    if np.ndim(alphas) != 1 or len(alphas) == 0 or not all(map(is_number, alphas)):
         raise ValueError(f"alphas must be a list of at least one number, got {alphas!r}.")
     path: list[AlphaPoint] = []
     for alpha in np.sort(np.asarray(alphas, dtype=float))[::-1].tolist():
@@ -114,10 +115,8 @@ def _default_alphas(
     estimator: BaseUFO, X: Any, y: Any, sample_weight: Any, count: int, least: float, bench: Bench
 ) -> list[float]:
     """Return alphas from the smallest that leaves no kernel down to a part of it."""
-    if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
-        raise ValueError(f"n_alphas must be a whole number of at least 1, got {count!r}.")
-    if isinstance(least, bool) or not isinstance(least, (int, float, np.number)) or not 0 < least < 1:
-        raise ValueError(f"least must be a number between 0 and 1, got {least!r}.")
+    count = check_count("n_alphas", count)
+    check_number("least", least, low=0, high=1)
     estimator._check_parameters()
     theta = estimator._theta(estimator._prepare(X, y, sample_weight), bench)
     # A little above, since rounding may leave a kernel there.

@@ -18,6 +18,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from manykernels.compute.gpu import check_device
 from manykernels.compute.memory import budget_bytes, human_bytes
+from manykernels.core.checks import check_choice, check_count, check_number, is_number
 from manykernels.core.notices import warn
 from manykernels.core.progress import listen
 from manykernels.core.results import Certificate, Result
@@ -27,8 +28,6 @@ from manykernels.core.solver import Solver
 from manykernels.estimators.contributions import ContributionsMixin
 from manykernels.estimators.kernel_estimator import (
     KernelEstimator,
-    check_choice,
-    check_number,
     print_step,
 )
 from manykernels.estimators.memory_plan import DOUBLE_BELOW, HEADROOM, MemoryPlan, plan_memory
@@ -82,8 +81,8 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
     # -- checks ---------------------------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
-        check_number("C", self.C, low=0.0)
-        check_number("tol", self.tol, low=0.0)
+        check_number("C", self.C, low=0)
+        check_number("tol", self.tol, low=0)
         self._check_solver()
         if not isinstance(self.combination, ParametricKernel):
             check_choice("combination", self.combination, ("sum", "product"))
@@ -96,8 +95,7 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
         check_choice("check_kernels", self.check_kernels, CHECKS)
         if self.missing == "ignore" and self.combination != "sum":
             raise ValueError("missing='ignore' needs combination='sum'.")
-        if not isinstance(self.max_iter, (int, np.integer)) or self.max_iter < 1:
-            raise ValueError(f"max_iter must be a whole number of at least 1, got {self.max_iter!r}.")
+        check_count("max_iter", self.max_iter)
         self._check_distributed()
 
     def _check_distributed(self) -> None:
@@ -276,7 +274,7 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
         return found.result.interrupted
 
     def _solve_family(self, problem: FamilyProblem, precision: str) -> FamilyResult:
-        options: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "precision": precision}
+        options: dict[str, Any] = {"tol": self.tol, "max_iter": int(self.max_iter), "precision": precision}
         solver = self._solver()
         if solver.draws:
             options["random_state"] = check_random_state(self.random_state).randint(2**31 - 1)
@@ -351,7 +349,7 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
 
     def _solve_one(self, problem: Problem, start: np.ndarray | None, interrupted: threading.Event) -> Result:
         """Solve one of several problems; after Ctrl-C the rest gets one iteration each, for a whole model."""
-        max_iter = 1 if interrupted.is_set() else self.max_iter
+        max_iter = 1 if interrupted.is_set() else int(self.max_iter)
         solver = self._solver()
         extra = {"random_state": self.random_state} if solver.draws else {}
         result = solver(problem, tol=self.tol, max_iter=max_iter, start=start, **extra)
@@ -422,7 +420,7 @@ def as_norm(norm: Any) -> Norm:
     """Return what an estimator's ``norm`` stands for: a norm, or a number p for LpNorm(p)."""
     if isinstance(norm, Norm):
         return norm
-    if isinstance(norm, (int, float, np.number)) and not isinstance(norm, bool) and norm >= 1:
+    if is_number(norm) and norm >= 1:
         return LpNorm(float(norm))
     raise ValueError(f"norm must be a number p in [1, inf] or a norm such as LpNorm(2), got {norm!r}.")
 

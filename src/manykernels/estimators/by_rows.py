@@ -9,6 +9,7 @@ from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 
+from manykernels.core.checks import check_choice
 from manykernels.core.notices import shown
 from manykernels.core.rows import is_dask
 from manykernels.estimators.memory_plan import DOUBLE_BELOW
@@ -93,7 +94,7 @@ def _check(estimator: BaseMKL) -> None:
 
     if not estimator._solver().can_do_with(RowBank.capabilities):
         names = tuple(name for name, solver in SOLVERS.items() if solver.can_do_with(RowBank.capabilities))
-        raise ValueError(f"With rows on Dask workers, solver must be one of {names}, got {estimator.solver!r}.")
+        check_choice("solver", estimator.solver, names, more=" with rows on Dask workers")
     levels = estimator._norm().levels()
     if levels is not None and levels.groups is not None:
         raise ValueError(

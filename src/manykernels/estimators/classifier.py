@@ -11,11 +11,11 @@ from sklearn.utils import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from manykernels.core.checks import check_choice
 from manykernels.core.notices import shown, warn
 from manykernels.estimators.base import BaseMKL, Workbench
 from manykernels.estimators.by_rows import fit_rows, goes_by_rows, in_memory
 from manykernels.estimators.calibration import held_out_scale, logistic_probabilities, probabilities
-from manykernels.estimators.kernel_estimator import check_choice
 from manykernels.losses import Hinge, Logistic, Loss, Squared, SquaredHinge
 
 LOSSES: dict[str, Callable[[], Loss]] = {

@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from manykernels.compute.threads import one_blas_thread
+from manykernels.core.checks import check_choice
 from manykernels.core.results import Step
 from manykernels.core.rows import CheckedRows, is_dask, is_on_disk, refuse_row_source
 from manykernels.estimators.predictor import Predictor
@@ -280,15 +281,3 @@ def print_step(step: Step) -> None:
         f"iteration {step.iteration:4d}  {step.seconds:8.2f} s  objective {step.objective:.8g}  "
         f"gap {step.gap:.2e}  kernels {step.n_active}"
     )
-
-
-def check_number(name: str, value: Any, low: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not low < value < np.inf:
-        bound = "above 0" if low == 0 else "of at least 0"
-        raise ValueError(f"{name} must be a finite number {bound}, got {value!r}.")
-
-
-def check_choice(name: str, value: Any, choices: tuple) -> None:
-    if value not in choices:
-        shown = ", ".join(repr(choice) for choice in choices)
-        raise ValueError(f"{name} must be {'one of ' if len(choices) > 1 else ''}{shown}, got {value!r}.")

@@ -11,6 +11,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 
 from manykernels.compute.memory import shared_budget
 from manykernels.compute.threads import one_blas_thread
+from manykernels.core.checks import is_number
 from manykernels.core.progress import reached
 from manykernels.estimators.base import BaseMKL, Workbench, as_norm
 from manykernels.estimators.classifier import MKLClassifier
@@ -46,8 +47,7 @@ class PathPoint:
     @property
     def title(self) -> str:
         """The point in words."""
-        number = isinstance(self.norm, (int, float, np.number))
-        return f"C={self.C:g}, norm={self.norm:g}" if number else f"C={self.C:g}, {self.norm!r}"
+        return f"C={self.C:g}, norm={self.norm:g}" if is_number(self.norm) else f"C={self.C:g}, {self.norm!r}"
 
 
 @one_blas_thread()

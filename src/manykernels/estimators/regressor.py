@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 
+from manykernels.core.checks import check_choice, check_number
 from manykernels.estimators.base import BaseMKL, Workbench
 from manykernels.estimators.by_rows import fit_rows, goes_by_rows, in_memory
-from manykernels.estimators.kernel_estimator import check_choice, check_number
 from manykernels.losses import EpsilonInsensitive, Loss, Squared
 
 LOSSES = ("squared", "epsilon_insensitive")
@@ -117,7 +117,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("loss", self.loss, LOSSES)
-        check_number("epsilon", self.epsilon, low=-np.finfo(float).tiny)
+        check_number("epsilon", self.epsilon, low=0, closed="left")
 
     def _loss(self) -> Loss:
         return Squared() if self.loss == "squared" else EpsilonInsensitive(self.epsilon)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from manykernels.core.checks import check_choice
 from manykernels.core.solver import Solver
 from manykernels.literature.registry import SOLVERS as LITERATURE
 from manykernels.outer.family_choice import FAMILY_SOLVERS
@@ -35,8 +36,8 @@ def find_solver(given: Any, for_family: bool = False) -> Solver:
     if not isinstance(given, str) or given not in names:
         shown = ", ".join(repr(name) for name in names)
         raise ValueError(f"solver must be one of {shown}, a Solver or a function, got {given!r}.")
-    if for_family and given not in FAMILY_SOLVERS:
-        raise ValueError(f"With a family of kernels, solver must be one of {tuple(FAMILY_SOLVERS)}, got {given!r}.")
+    if for_family:
+        check_choice("solver", given, FAMILY_SOLVERS, more=" with a family of kernels")
     if not for_family and given not in SOLVERS:
         raise ValueError(f"solver={given!r} is for a family of kernels, such as GaussianFamily.")
     return FAMILY_SOLVERS[given] if for_family else SOLVERS[given]

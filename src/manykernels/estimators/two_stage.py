@@ -19,6 +19,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, has_
 
 from manykernels.alignment.measures import Target
 from manykernels.compute.threads import one_blas_thread
+from manykernels.core.checks import is_number
 from manykernels.core.notices import shown
 from manykernels.core.samples import Samples, distinct_samples
 from manykernels.estimators.aligned import AlignedEstimator
@@ -81,8 +82,7 @@ class _TwoStage(ContributionsMixin, AlignedEstimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        is_count = isinstance(self.cv, (int, np.integer)) and not isinstance(self.cv, bool)
-        if isinstance(self.cv, (bool, float, np.floating)) or (is_count and self.cv < 2):
+        if isinstance(self.cv, (bool, float, np.floating)) or (is_number(self.cv) and self.cv < 2):
             raise ValueError(f"cv must be at least 2, or folds as scikit-learn takes them, got {self.cv!r}.")
         if self.learner is not None and (isinstance(self.learner, type) or not hasattr(self.learner, "fit")):
             raise TypeError(f"learner must be a scikit-learn estimator, got {self.learner!r}.")

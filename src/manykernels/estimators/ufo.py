@@ -13,15 +13,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from manykernels.compute.threads import one_blas_thread
+from manykernels.core.checks import check_choice, check_number
 from manykernels.core.notices import shown
 from manykernels.core.samples import Samples, distinct_samples
 from manykernels.estimators.calibration import logistic_probabilities
 from manykernels.estimators.classifier import class_weights, one_vs_rest
 from manykernels.estimators.contributions import Contributions
-from manykernels.estimators.kernel_estimator import (
-    check_choice,
-    check_number,
-)
 from manykernels.estimators.ufo_base import BaseUFO, Task
 from manykernels.losses import (
     EpsilonInsensitive,
@@ -486,7 +483,7 @@ class UFOMKLRegressor(RegressorMixin, BaseUFO):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("loss", self.loss, REGRESSION_LOSSES)
-        check_number("epsilon", self.epsilon, low=-np.finfo(float).tiny)
+        check_number("epsilon", self.epsilon, low=0, closed="left")
 
     def _loss(self) -> JointLoss:
         return OneVsRest(Squared() if self.loss == "squared" else EpsilonInsensitive(self.epsilon), 1)

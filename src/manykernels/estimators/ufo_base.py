@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from manykernels.compute.memory import budget_bytes, human_bytes
+from manykernels.core.checks import check_choice, check_count, check_number
 from manykernels.core.notices import warn
 from manykernels.core.progress import listen
 from manykernels.core.results import Certificate, Iterate, Step
@@ -21,8 +22,6 @@ from manykernels.core.samples import Samples
 from manykernels.estimators.contributions import ContributionsMixin
 from manykernels.estimators.kernel_estimator import (
     KernelEstimator,
-    check_choice,
-    check_number,
     print_step,
 )
 from manykernels.estimators.memory_plan import HEADROOM
@@ -92,17 +91,17 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
     """Base class; see UFOMKLClassifier and UFOMKLRegressor."""
 
     def _check_parameters(self) -> None:
-        for name, low in (("alpha", -np.finfo(float).tiny), ("C", 0.0), ("tol", -np.finfo(float).tiny)):
-            check_number(name, getattr(self, name), low=low)
+        check_number("C", self.C, low=0)
+        for name in ("alpha", "tol"):
+            check_number(name, getattr(self, name), low=0, closed="left")
         for name, choices in (("step", STEPS), ("sampling", SAMPLINGS), ("features", FEATURES)):
             check_choice(name, getattr(self, name), choices)
         check_choice("missing", self.missing, ("error", "ignore"))
         check_choice("check_kernels", self.check_kernels, CHECKS)
         ElasticNorm(p=self.p)  # says what is wrong with p
-        if isinstance(self.epochs, bool) or not isinstance(self.epochs, (int, np.integer)) or self.epochs < 1:
-            raise ValueError(f"epochs must be a whole number of at least 1, got {self.epochs!r}.")
+        check_count("epochs", self.epochs)
         if self.expected_samples is not None:
-            check_number("expected_samples", self.expected_samples, low=0.0)
+            check_number("expected_samples", self.expected_samples, low=0, more=" or None")
         if self.step == "exact" and self.average:
             raise ValueError("average=True is for step='gradient': exact steps need no average.")
 

@@ -18,6 +18,7 @@ from scipy.linalg import solve_triangular
 from manykernels.compute.linalg import independent_rows
 from manykernels.compute.pairwise import dense
 from manykernels.compute.threads import one_blas_thread
+from manykernels.core.checks import is_count, is_number
 from manykernels.kernels.base import Gaussian, Kernel
 from manykernels.kernels.features import Nothing, Nystroem, RandomFourier
 from manykernels.kernels.groups import BoundKernel
@@ -41,8 +42,7 @@ def check_rank(rank: Any) -> None:
     >>> check_rank(100), check_rank(0.01)
     (None, None)
     """
-    is_number = isinstance(rank, (int, float, np.number)) and not isinstance(rank, bool)
-    if is_number and ((1 <= rank < np.inf and rank == int(rank)) or 0 < rank < 1):
+    if is_count(rank) or (is_number(rank) and 0 < rank < 1):
         return
     raise ValueError(
         f"rank must be a whole number of at least 1, or between 0 and 1 the share of the trace that may be lost, "

@@ -11,6 +11,7 @@ import numpy as np
 from manykernels.compute.gpu import Device, check_device
 from manykernels.compute.memory import budget_bytes
 from manykernels.compute.threads import one_blas_thread, parallel
+from manykernels.core.checks import check_choice
 from manykernels.core.notices import warn
 from manykernels.kernels.base import Gaussian, Kernel
 from manykernels.kernels.bound import PRECISIONS, BoundBank
@@ -152,8 +153,7 @@ class KernelBank:
         -------
         BoundBank, or LadderBank or CompositeBank where there are ladders
         """
-        if precision not in PRECISIONS:
-            raise ValueError(f"precision must be 'single' or 'double', got {precision!r}.")
+        check_choice("precision", precision, PRECISIONS)
         check_device(device)
         table = X if source is None else source
         X = np.asarray(X, dtype=np.float64) if not hasattr(X, "tocsr") else X.tocsr()

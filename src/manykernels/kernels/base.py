@@ -14,6 +14,7 @@ import numpy as np
 from manykernels.compute.lowrank import pivoted_factor
 from manykernels.compute.packed import pack_rows
 from manykernels.compute.pairwise import dense, gaussian_rate, inner_products, row_square_norms, scaled_distances
+from manykernels.core.checks import check_count, check_number, is_number
 
 _DIAGONAL_BLOCK = 64
 # A polynomial of more monomials has no finite feature map worth its memory.
@@ -128,14 +129,7 @@ def _arguments(kind: type) -> tuple[str, ...]:
 def _short(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"<array of shape {value.shape}>"
-    return f"{value:.6g}" if isinstance(value, (int, float)) and not isinstance(value, bool) else repr(value)
-
-
-def _number(name: str, value: Any, least: float, words: str) -> float:
-    """Return a parameter as a float, or say which one is wrong."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not least <= value < np.inf:
-        raise ValueError(f"{name} must be {words}, got {value!r}.")
-    return float(value)
+    return f"{value:.6g}" if is_number(value) else repr(value)
 
 
 class ElementwiseKernel(Kernel):
@@ -238,10 +232,8 @@ class Polynomial(ElementwiseKernel):
         label: str | None = None,
     ) -> None:
         super().__init__(columns, group, label)
-        self.degree = int(_number("degree", degree, 1.0, "a whole number of at least 1"))
-        self.coef0 = _number("coef0", coef0, 0.0, "a number of at least 0 (else it is no kernel)")
-        if self.degree != degree:
-            raise ValueError(f"degree must be a whole number of at least 1, got {degree!r}.")
+        self.degree = check_count("degree", degree)
+        self.coef0 = check_number("coef0", coef0, low=0, closed="left", more=" (else it is no kernel)")
 
     def apply(self, base: np.ndarray, unit: float = 1.0) -> np.ndarray:
         if self.coef0:
@@ -311,7 +303,7 @@ class Gaussian(ElementwiseKernel):
 
     def __init__(self, width: float, columns: Any = None, group: str | None = None, label: str | None = None) -> None:
         super().__init__(columns, group, label)
-        self.width = _number("width", width, np.nextafter(0.0, 1.0), "a positive number")
+        self.width = check_number("width", width, low=0)
 
     def apply(self, base: np.ndarray, unit: float = 1.0) -> np.ndarray:
         with np.errstate(over="ignore", under="ignore"):
@@ -364,7 +356,7 @@ class Dirichlet(ElementwiseKernel):
         self, frequency: float, columns: Any = None, group: str | None = None, label: str | None = None
     ) -> None:
         super().__init__(columns, group, label)
-        self.frequency = _number("frequency", frequency, 0.0, "a number of at least 0")
+        self.frequency = check_number("frequency", frequency, low=0, closed="left")
 
     def apply(self, base: np.ndarray, unit: float = 1.0) -> np.ndarray:
         np.sqrt(base, out=base)

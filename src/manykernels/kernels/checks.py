@@ -22,6 +22,7 @@ from scipy.linalg import LinAlgError, eigvalsh
 from manykernels.compute.linalg import lower_cholesky
 from manykernels.compute.quick_look import look_at
 from manykernels.compute.threads import one_blas_thread
+from manykernels.core.checks import check_choice
 from manykernels.kernels.bound import learned_kernel
 from manykernels.kernels.feature_bank import FeatureBank
 from manykernels.kernels.groups import BoundKernel
@@ -44,8 +45,7 @@ def check_positive_semidefinite(bound: Sequence[BoundKernel], X: Any, check: str
     on at most 5,000 samples. Both forgive rounding: an eigenvalue may be negative by 1e-6 of the mean diagonal times
     the number of samples.
     """
-    if check not in CHECKS:
-        raise ValueError(f"check_kernels must be one of 'quick', 'full', got {check!r}.")
+    check_choice("check_kernels", check, CHECKS)
     for entry in bound:
         if entry.kernel.trusted:
             continue

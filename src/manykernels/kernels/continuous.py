@@ -19,9 +19,10 @@ from manykernels.compute.memory import budget_bytes
 from manykernels.compute.packed import inner_products, packed, symmetric_vector
 from manykernels.compute.pairwise import dense, gaussian_rate, power_of_two, scaled_distances, scaled_gaussian_sums
 from manykernels.compute.threads import n_threads, one_blas_thread, parallel
-from manykernels.kernels.base import Dirichlet, Gaussian, Kernel, _number, _short
+from manykernels.core.checks import check_choice, check_count, check_number
+from manykernels.kernels.base import Dirichlet, Gaussian, Kernel, _short
 from manykernels.kernels.columns import column_names, describe_columns, resolve_columns
-from manykernels.kernels.family import Best, BoundFamily, Draw, Family, Member, check_draw, scale_of
+from manykernels.kernels.family import DRAWS, Best, BoundFamily, Draw, Family, Member, scale_of
 from manykernels.kernels.groups import BoundKernel
 from manykernels.kernels.ladder import chebyshev_widths, count_nodes, lagrange_basis
 from manykernels.kernels.product import ScaledGaussian
@@ -84,9 +85,7 @@ class ContinuousFamily(Family):
         finite = np.isfinite(self.low).all() and np.isfinite(self.high).all()
         if self.low.shape != self.high.shape or not finite or not np.all(self.low < self.high):
             raise ValueError(f"low must lie below high, both finite and of one shape, got {low!r} and {high!r}.")
-        if isinstance(n_starts, bool) or not isinstance(n_starts, (int, np.integer)) or n_starts < 0:
-            raise ValueError(f"n_starts must be a whole number of at least 0, got {n_starts!r}.")
-        self.columns, self.n_starts = columns, n_starts
+        self.columns, self.n_starts = columns, check_count("n_starts", n_starts, at_least=0)
 
     @abstractmethod
     def kernel(self, parameters: np.ndarray) -> Kernel:
@@ -180,7 +179,7 @@ class BoundContinuous(BoundFamily):
 
     def sample(self, M: np.ndarray, rng: np.random.Generator, how: str = "gradient") -> Draw:
         """Draw parameters: by a normal around the best ones, as wide as they are large, cut to the box; or evenly."""
-        check_draw(how)
+        check_choice("how", how, DRAWS)
         if how == "uniform":
             parameters, density = self.near(None, rng)
         else:
@@ -277,19 +276,19 @@ class GaussianFamily(ContinuousFamily):
         n_starts: int = 3,
         shrinkage: float = 0.0,
     ) -> None:
-        least = _number("low", low, np.nextafter(0.0, 1.0), "a positive number")
-        most = _number("high", high, np.nextafter(least, np.inf), f"a number above low={low!r}")
+        least = check_number("low", low, low=0)
+        most = check_number("high", high, low=least, more=", the value of low")
         if least < _LEAST_WIDTH or most > 1.0 / _LEAST_WIDTH:
             needs = f"between {_LEAST_WIDTH} and {1.0 / _LEAST_WIDTH}, since their squares are searched"
             raise ValueError(f"low and high must be {needs}, got {low!r} and {high!r}; scale the features.")
         super().__init__(least, most, columns, n_starts)
         self.per_feature = bool(per_feature)
-        self.shrinkage = _number("shrinkage", shrinkage, 0.0, "a number of at least 0")
+        self.shrinkage = check_number("shrinkage", shrinkage, low=0, closed="left")
 
     def shrunk(self, shrinkage: float) -> GaussianFamily:
         """Return the same family with another strength of the shrinkage."""
         other = copy(self)
-        other.shrinkage = _number("shrinkage", shrinkage, 0.0, "a number of at least 0")
+        other.shrinkage = check_number("shrinkage", shrinkage, low=0, closed="left")
         return other
 
     def penalty(self, parameters: np.ndarray) -> tuple[float, np.ndarray]:
@@ -468,10 +467,8 @@ class DirichletFamily(ContinuousFamily):
     """
 
     def __init__(self, low: float = 0.0, high: float = 20.0, columns: Any = None) -> None:
-        least = _number("low", low, 0.0, "a number of at least 0")
-        super().__init__(
-            least, _number("high", high, np.nextafter(least, np.inf), f"a number above low={low!r}"), columns
-        )
+        least = check_number("low", low, low=0, closed="left")
+        super().__init__(least, check_number("high", high, low=least, more=", the value of low"), columns)
 
     def __repr__(self) -> str:
         return f"DirichletFamily({_short(float(self.low[0]))}, {_short(float(self.high[0]))})"

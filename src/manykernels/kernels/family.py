@@ -22,12 +22,6 @@ NEEDS_BEST, NEEDS_SAMPLE = "best", "sample"
 DRAWS = ("gradient", "uniform")
 
 
-def check_draw(how: str) -> None:
-    """Raise if there is no such way to draw."""
-    if how not in DRAWS:
-        raise ValueError(f"how must be one of {DRAWS}, got {how!r}.")
-
-
 class Member(NamedTuple):
     """A kernel of a family: what tells it from the others, the kernel, and the factor that normalizes it."""
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from manykernels.compute.combined import Rounded
 from manykernels.compute.feature_table import FeatureTable
+from manykernels.core.checks import check_choice
 from manykernels.kernels.approximate import approximate_kernels, errors_of_values, lost_traces
 from manykernels.kernels.bound import PRECISIONS, BoundBank, divided_weights
 from manykernels.kernels.features import FeatureMaps
@@ -86,8 +87,7 @@ class FeatureBank:
         budget: int = 10**9,
         random_state: np.random.Generator,
     ) -> None:
-        if normalize not in KINDS:
-            raise ValueError(f"normalize must be one of 'mean_diag', 'trace', 'cosine' or None, got {normalize!r}.")
+        check_choice("normalize", normalize, KINDS)
         self.bound = approximate_kernels(bound, X, approximation, rank, random_state)
         self.X, self.sample_weight, self.precision = X, weight, precision
         self.names, self.groups = [entry.name for entry in bound], [entry.group for entry in bound]

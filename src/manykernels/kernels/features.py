@@ -14,7 +14,8 @@ from scipy.linalg import solve_triangular
 
 from manykernels.compute.linalg import independent_rows
 from manykernels.compute.pairwise import dense
-from manykernels.kernels.base import Kernel, _number
+from manykernels.core.checks import check_count, check_number
+from manykernels.kernels.base import Kernel
 from manykernels.kernels.columns import resolve_columns
 from manykernels.kernels.groups import BoundKernel
 from manykernels.kernels.missing import observed, spread, there
@@ -86,13 +87,11 @@ class RandomFourier(FeatureKernel):
         label: str | None = None,
     ) -> None:
         super().__init__(columns, group, label)
-        self.width = _number("width", width, np.nextafter(0.0, 1.0), "a positive number")
-        self.n_components = int(_number("n_components", n_components, 2, "an even number of at least 2"))
-        if self.n_components != n_components or self.n_components % 2:
+        self.width = check_number("width", width, low=0)
+        self.n_components = check_count("n_components", n_components, at_least=2)
+        if self.n_components % 2:
             raise ValueError(f"n_components must be an even number of at least 2, got {n_components!r}.")
-        self.seed = int(_number("seed", seed, 0, "a whole number of at least 0"))
-        if self.seed != seed:
-            raise ValueError(f"seed must be a whole number of at least 0, got {seed!r}.")
+        self.seed = check_count("seed", seed, at_least=0)
 
     def features(self, X: Any) -> np.ndarray:
         phases = np.asarray(X @ self.frequencies(X.shape[1]))
@@ -163,8 +162,7 @@ class Nystroem(FeatureKernel):
             Landmarks, at most n_samples.
         random_state : int, default 0
         """
-        if int(_number("n_components", n_components, 1, "a whole number of at least 1")) != n_components:
-            raise ValueError(f"n_components must be a whole number of at least 1, got {n_components!r}.")
+        n_components = check_count("n_components", n_components)
         positions = resolve_columns(kernel.columns, X)
         chosen = np.random.default_rng(random_state).permutation(X.shape[0])[:n_components]
         rows = X.iloc[chosen, positions].to_numpy() if hasattr(X, "iloc") else dense(X[chosen][:, positions])

@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 
 from manykernels.compute.packed import triangle_size
-from manykernels.kernels.base import Gaussian, _number, _short
+from manykernels.core.checks import check_count, check_number
+from manykernels.kernels.base import Gaussian, _short
 from manykernels.kernels.bound import CAPABILITIES, PRECISIONS, BoundBank, Terms
 from manykernels.kernels.centered import inner_matrix
 from manykernels.kernels.combining import CombinesToMatrix
@@ -77,12 +78,10 @@ class GaussianLadder:
         group: str | None = None,
         label: str | None = None,
     ) -> None:
-        self.low = _number("low", low, np.nextafter(0.0, 1.0), "a positive number")
-        self.high = _number("high", high, np.nextafter(low, np.inf), f"a number above low={low!r}")
-        self.count = int(_number("count", count, 2, "a whole number of at least 2"))
-        if self.count != count:
-            raise ValueError(f"count must be a whole number of at least 2, got {count!r}.")
-        self.error = _number("error", error, 1e-12, "a number of at least 1e-12")
+        self.low = check_number("low", low, low=0)
+        self.high = check_number("high", high, low=self.low, more=", the value of low")
+        self.count = check_count("count", count, at_least=2)
+        self.error = check_number("error", error, low=1e-12, closed="left")
         self.columns, self.group, self.label = columns, group, label
 
     @property

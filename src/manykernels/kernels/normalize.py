@@ -22,6 +22,7 @@ import numpy as np
 from manykernels.compute.compiled import njit
 from manykernels.compute.packed import row_blocks, segment_matvec
 from manykernels.compute.threads import parallel
+from manykernels.core.checks import check_choice
 from manykernels.kernels.groups import BoundKernel, KernelGroup, make_views
 from manykernels.kernels.missing import CENTER_NEEDS_ALL, observed
 
@@ -140,8 +141,7 @@ def learn_normalization(
     sample_weight: np.ndarray,
 ) -> Normalization:
     """Learn the factors of the module's docstring on the training data X; the scale of a zero kernel is 0."""
-    if kind not in KINDS:
-        raise ValueError(f"normalize must be one of 'mean_diag', 'trace', 'cosine' or None, got {kind!r}.")
+    check_choice("normalize", kind, KINDS)
     n, m = X.shape[0], len(bound)
     share = sample_weight / sample_weight.sum()
     scale, raw_level, largest = np.ones(m), np.zeros(m), np.zeros(m)

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from manykernels.compute.pairwise import dense, row_square_norms
-from manykernels.kernels.base import ElementwiseKernel, _number
+from manykernels.core.checks import check_count
+from manykernels.kernels.base import ElementwiseKernel
 
 
 class Overlap(ElementwiseKernel):
@@ -38,9 +39,7 @@ class Overlap(ElementwiseKernel):
 
     def __init__(self, count: int = 1, columns: Any = None, group: str | None = None, label: str | None = None) -> None:
         super().__init__(columns, group, label)
-        self.count = int(_number("count", count, 1.0, "a whole number of at least 1"))
-        if self.count != count:
-            raise ValueError(f"count must be a whole number of at least 1, got {count!r}.")
+        self.count = check_count("count", count)
 
     def apply(self, base: np.ndarray, unit: float = 1.0) -> np.ndarray:
         base /= base.dtype.type(self.count)

@@ -9,6 +9,7 @@ import numpy as np
 
 from manykernels.compute.memory import human_bytes
 from manykernels.compute.packed import triangle_size
+from manykernels.core.checks import check_choice
 from manykernels.kernels.groups import BoundKernel, make_groups
 from manykernels.kernels.normalize import Normalization
 from manykernels.kernels.precomputed import Precomputed
@@ -41,8 +42,7 @@ def plan_storages(
     rounding of float32, and room is left for ``reserve`` triangles: a solver holds those it works on. With rows on
     demand, half of the budget is left for them. What is left of the budget is the room of working sets.
     """
-    if storage not in STORAGES:
-        raise ValueError(f"storage must be one of {STORAGES}, got {storage!r}.")
+    check_choice("storage", storage, STORAGES)
     n, asked = X.shape[0], storage == "factors"
     budget = _beside_rows(budget, n) if storage == "rows" else budget
     plan = _Plan(bound, X, normalization, sample_weight, budget, dtype)

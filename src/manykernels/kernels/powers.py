@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from manykernels.core.checks import check_count
 from manykernels.kernels.bank import KernelBank
 from manykernels.kernels.base import Kernel
 from manykernels.kernels.columns import column_names, describe_columns, resolve_columns
@@ -34,11 +35,9 @@ class PowerOfSum(ParametricKernel):
     """
 
     def __init__(self, base: Any, degree: int) -> None:
-        if isinstance(degree, bool) or not isinstance(degree, (int, np.integer)) or degree < 1:
-            raise ValueError(f"degree must be a whole number of at least 1, got {degree!r}.")
+        self.degree = check_count("degree", degree)
         bank = base if isinstance(base, KernelBank) else KernelBank(base)
         self.kernels = [kernel for kernel in bank.written_out() if isinstance(kernel, Kernel)]
-        self.degree = int(degree)
         self.names: list[str] | None = None
 
     def placed(self, table: Any) -> PowerOfSum:

@@ -17,10 +17,11 @@ import numpy as np
 
 from manykernels.compute.memory import budget_bytes, human_bytes
 from manykernels.compute.threads import one_blas_thread
+from manykernels.core.checks import check_choice, check_count
 from manykernels.kernels.bank import KernelBank
 from manykernels.kernels.base import Kernel
 from manykernels.kernels.bound import BoundBank
-from manykernels.kernels.family import Best, BoundFamily, Draw, Family, Member, check_draw
+from manykernels.kernels.family import DRAWS, Best, BoundFamily, Draw, Family, Member
 from manykernels.kernels.groups import BoundKernel
 
 _BEAM = 8
@@ -127,10 +128,8 @@ class ProductKernels(Family):
     """
 
     def __init__(self, base: Any, degree: int, prior: Sequence[float] | str | None = None) -> None:
-        if isinstance(degree, bool) or not isinstance(degree, (int, np.integer)) or degree < 1:
-            raise ValueError(f"degree must be a whole number of at least 1, got {degree!r}.")
+        self.degree = check_count("degree", degree)
         self.base = (base if isinstance(base, KernelBank) else KernelBank(base)).written_out()
-        self.degree = int(degree)
         self.prior = self._checked(prior)
 
     def _checked(self, prior: Any) -> np.ndarray:
@@ -205,7 +204,7 @@ class BoundProducts(BoundFamily):
 
         The probability is that of the product in any order.
         """
-        check_draw(how)
+        check_choice("how", how, DRAWS)
         sums = np.maximum(self.sums(M), 0.0) if how == "gradient" else np.zeros(1)
         if not np.any(sums):
             return self._uniform(M, rng)  # asked for, or there is nothing to tell kernels apart by

@@ -12,6 +12,7 @@ import math
 
 import numpy as np
 
+from manykernels.core.checks import check_number
 from manykernels.norms.base import Norm
 from manykernels.norms.lp import power_norm
 
@@ -40,12 +41,8 @@ class ElasticNorm(Norm):
     """
 
     def __init__(self, strength: float = 0.0, p: float | None = None) -> None:
-        number = (int, float, np.number)
-        if isinstance(strength, bool) or not isinstance(strength, number) or not 0 <= strength < np.inf:
-            raise ValueError(f"strength must be a number of at least 0, got {strength!r}.")
-        if p is not None and (isinstance(p, bool) or not isinstance(p, number) or not 1 < p <= 2):
-            raise ValueError(f"p must be a number above 1 and up to 2, or None, got {p!r}.")
-        self.strength, self.p = float(strength), None if p is None else float(p)
+        self.strength = check_number("strength", strength, low=0, closed="left")
+        self.p = None if p is None else check_number("p", p, low=1, high=2, closed="right", more=", or None")
 
     @property
     def selects(self) -> bool:  # type: ignore[override]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from manykernels.core.checks import check_number
 from manykernels.norms.base import ComponentNorm, Levels
 from manykernels.norms.projections import onto_lp_ball
 
@@ -40,9 +41,7 @@ class LpNorm(ComponentNorm):
     """
 
     def __init__(self, p: float) -> None:
-        if isinstance(p, bool) or not isinstance(p, (int, float, np.number)) or not p >= 1:
-            raise ValueError(f"p must be a number in [1, inf], got {p!r}.")
-        self.p = float(p)
+        self.p = check_number("p", p, low=1, closed="both")
 
     @property
     def selects(self) -> bool:  # type: ignore[override]

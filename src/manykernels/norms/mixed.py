@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from manykernels.core.checks import check_number
 from manykernels.norms.base import ComponentNorm, Levels
 from manykernels.norms.lp import power_norm
 
@@ -48,9 +49,7 @@ class MixedNorm(ComponentNorm):
     """
 
     def __init__(self, q: float = 2.0, groups: Sequence | None = None) -> None:
-        if isinstance(q, bool) or not isinstance(q, (int, float, np.number)) or not q >= 0.5:
-            raise ValueError(f"q must be a number in [1/2, inf], got {q!r}.")
-        self.q = float(q)
+        self.q = check_number("q", q, low=0.5, closed="both")
         self.groups = None if groups is None else list(groups)
         self._owner: np.ndarray | None = None
         if self.groups is not None:

@@ -12,6 +12,7 @@ from abc import abstractmethod
 
 import numpy as np
 
+from manykernels.core.checks import check_number
 from manykernels.norms.base import Levels, Norm
 from manykernels.norms.projections import shrunk
 
@@ -118,11 +119,8 @@ class LpPenalty(Penalty):
     """
 
     def __init__(self, p: float, strength: float = 1.0) -> None:
-        if isinstance(p, bool) or not isinstance(p, (int, float, np.number)) or not 1 <= p < np.inf:
-            raise ValueError(f"p must be a number in [1, inf), got {p!r}.")
-        if isinstance(strength, bool) or not isinstance(strength, (int, float, np.number)) or not 0 < strength < np.inf:
-            raise ValueError(f"strength must be a positive number, got {strength!r}.")
-        self.p, self.strength = float(p), float(strength)
+        self.p = check_number("p", p, low=1, closed="left")
+        self.strength = check_number("strength", strength, low=0)
 
     @property
     def selects(self) -> bool:  # type: ignore[override]

@@ -23,6 +23,7 @@ from manykernels.compute.combined import CombinedMatrix
 from manykernels.compute.memory import budget_bytes
 from manykernels.compute.packed import triangle_size
 from manykernels.compute.threads import one_blas_thread
+from manykernels.core.checks import check_choice, check_number
 from manykernels.core.progress import emit, is_listened_to, silent
 from manykernels.core.results import Certificate, Machine, Result, Step
 from manykernels.kernels.bound import BoundBank
@@ -94,10 +95,9 @@ def stochastic_mirror(
     'x0 * x1'
     """
     problem.require("stochastic_mirror", NEEDS_SAMPLE, 2.0)
-    if B is not None and not 0.0 < B < np.inf:
-        raise ValueError(f"B must be a positive finite number, got {B!r}.")
-    if draw not in DRAWS:
-        raise ValueError(f"draw must be one of {DRAWS}, got {draw!r}.")
+    if B is not None:
+        check_number("B", B, low=0, more=" or None")
+    check_choice("draw", draw, DRAWS)
     with one_blas_thread():
         length = None if B is None else 1.0 / np.sqrt(B * max_iter)
         walk = Walk(problem, draw, precision, np.random.default_rng(random_state), length)

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from manykernels.compute.threads import one_blas_thread
+from manykernels.core.checks import check_choice, check_count
 from manykernels.core.progress import emit, is_listened_to
 from manykernels.core.results import Certificate, Step
 from manykernels.outer.ufo_theta import Theta
@@ -105,8 +106,8 @@ def ufo(
     >>> result.norms[2]  # much too wide
     np.float64(0.0)
     """
-    if sampling not in SAMPLINGS or epochs < 1:
-        raise ValueError(f"sampling must be one of {SAMPLINGS} and epochs at least 1, got {sampling!r} and {epochs!r}.")
+    check_choice("sampling", sampling, SAMPLINGS)
+    epochs = check_count("epochs", epochs)
     rng = np.random.default_rng(random_state)
     orders: dict[str, Callable[[int], np.ndarray]] = {
         "shuffle": rng.permutation,

@@ -17,12 +17,14 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils import _safe_indexing
 
+from manykernels.core.checks import check_count
 from manykernels.core.notices import shown
 from manykernels.core.progress import reached, silent
 from manykernels.reports.baselines import Contestant, contestants
 from manykernels.reports.division import Division, divide
 from manykernels.reports.intervals import Interval, area_under_roc, explained, mean_interval, paired_difference, wilson
-from manykernels.reports.steps import UNEVEN, as_seen, evenness, folds_of, is_balanced, last_step, metric_of
+from manykernels.reports.steps import as_seen, folds_of, is_balanced, last_step, metric_of
+from manykernels.tables.balance import UNEVEN, evenness
 
 
 @dataclass(frozen=True)
@@ -192,8 +194,7 @@ class _Raw:
 
 def _splits(y: np.ndarray, classes: bool, folds: int, seed: int) -> tuple[list, list[str]]:
     """Return the folds, and what the user should know about them."""
-    if not isinstance(folds, (int, np.integer)) or folds < 2:
-        raise ValueError(f"folds must be a whole number of at least 2, got {folds!r}.")
+    folds = check_count("folds", folds, at_least=2)
     if not classes:
         if y.size < 2 * folds:
             raise ValueError(f"y has {y.size} values, but {folds} folds need at least {2 * folds}.")

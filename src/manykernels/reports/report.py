@@ -20,6 +20,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.pipeline import Pipeline
 
 from manykernels.compute.threads import one_blas_thread
+from manykernels.core.checks import check_count
 from manykernels.core.files import replacing
 from manykernels.core.rows import is_on_disk
 from manykernels.reports.assessment import Assessment, accuracy, assess
@@ -194,10 +195,7 @@ def _template(model: Any, kernels: Any) -> Any:
 
 def _drawn(model: Any, X: Any, y: np.ndarray, count: int, folds: int, seed: int) -> tuple[Any, np.ndarray]:
     """Return the rows to cross-validate on, at most ``count``, in memory."""
-    if not isinstance(count, (int, np.integer)) or count < 2 * folds:
-        raise ValueError(
-            f"max_samples must be a whole number of at least {2 * folds}, two for each fold; got {count!r}."
-        )
+    count = check_count("max_samples", count, at_least=2 * folds, more=", two for each fold")
     if is_on_disk(X):
         rows = np.sort(np.random.default_rng(seed).permutation(y.size)[:count])
         return np.asarray(X[rows]), y[rows]

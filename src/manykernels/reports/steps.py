@@ -12,8 +12,6 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
-# Beside its share if all classes had the same size (1/2 for two classes): below this the smallest class is small.
-UNEVEN = 0.4
 # Where a constant prediction is right so often, accuracy says little.
 _MOSTLY = 0.8
 _INNER_FOLDS = 3
@@ -42,20 +40,6 @@ def is_balanced(model: Any) -> bool:
     """Return whether each class is to count alike."""
     weights = getattr(last_step(model), "class_weight", None)
     return isinstance(weights, str) and weights == "balanced"
-
-
-def evenness(y: np.ndarray) -> float:
-    """Return the size of the smallest class beside the mean size.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from manykernels.reports.steps import UNEVEN, evenness
-    >>> evenness(np.array(["a", "a", "a", "b"])), evenness(np.arange(4)) < UNEVEN
-    (0.5, False)
-    """
-    counts = np.unique(y, return_counts=True)[1]
-    return float(counts.min() / counts.mean())
 
 
 def metric_of(model: Any, y: np.ndarray) -> str:

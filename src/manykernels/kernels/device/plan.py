@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from manykernels.compute.gpu import Device
+from manykernels.core.checks import check_choice
 from manykernels.kernels.base import Gaussian
 from manykernels.kernels.device.storage import Computed, DeviceStorage, Factors, Gaussians, Matrices
 from manykernels.kernels.groups import BoundKernel, make_groups
@@ -33,8 +34,7 @@ def plan_device(
     With ``storage="packed"`` every kernel is a matrix, with "recomputed" nothing is held, and with "rows" room is left
     for the combined kernel.
     """
-    if storage not in STORAGES:
-        raise ValueError(f"storage must be one of {STORAGES}, got {storage!r}.")
+    check_choice("storage", storage, STORAGES)
     plan = _Plan(device, bound, X, normalization, sample_weight, device.dtype(dtype), np.dtype(dtype).itemsize)
     if storage == "rows":
         plan.budget -= plan.matrix

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import _safe_indexing
 
+from manykernels.core.checks import check_choice
 from manykernels.reports.displays.common import (
     HATCHES,
     check_lengths,
@@ -99,8 +100,7 @@ class ContributionsDisplay:
         -------
         ContributionsDisplay
         """
-        if by not in ("kernel", "group"):
-            raise ValueError(f"by must be 'kernel' or 'group', got {by!r}.")
+        check_choice("by", by, ("kernel", "group"))
         is_stack = getattr(X, "ndim", 2) == 3
         model, X = last_step(estimator, X[:, [row]] if is_stack else _safe_indexing(X, [row]))
         parts = model.contributions(X)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from manykernels.core.checks import check_choice, is_number
 from manykernels.reports.displays.common import (
     MARKERS,
     MOST_SERIES,
@@ -197,8 +198,7 @@ def _parameter(path: Sequence[Any], along: str | None) -> str:
     if along is None:
         several = len({getattr(point, choices[0]) for point in path}) > 1
         return choices[0] if several else choices[-1]
-    if along not in choices:
-        raise ValueError(f"along must be {' or '.join(map(repr, choices))} for this path, got {along!r}.")
+    check_choice("along", along, choices, more=" for this path")
     return along
 
 
@@ -220,4 +220,4 @@ def _curves(path: Sequence[Any], parameter: str, scores: list[float] | None) -> 
 
 
 def _shown(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, (int, float, np.number)) else repr(value)
+    return f"{value:.4g}" if is_number(value) else repr(value)

@@ -11,7 +11,7 @@ from manykernels.reports.assessment import Assessment, Outcome
 from manykernels.reports.baselines import CONSTANT
 from manykernels.reports.intervals import Interval
 from manykernels.reports.learned import Certificate, Learned, Part
-from manykernels.reports.steps import UNEVEN, evenness
+from manykernels.tables.balance import UNEVEN, evenness
 
 NOTHING = "\u2013"  # where there is no figure
 # Weights are about the same if the largest is less than so many times the smallest.

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from manykernels.cli.columns import Column
-from manykernels.cli.values import as_texts
+from manykernels.tables.cells import as_texts
+from manykernels.tables.column import Column
 
 # Words and pieces that are kept, each; with both, a row of a text column takes at most 16 kB of memory.
 MAX_TERMS = 1000
@@ -75,10 +75,10 @@ _PIECES: dict[str, Any] = {"analyzer": "char", "ngram_range": (PIECE, PIECE)}
 
 def _vocabulary(texts: list[str], **options: Any) -> tuple[list[str], list[float]]:
     try:
-        found = TfidfVectorizer(min_df=2, max_features=MAX_TERMS, **options).fit(texts)
+        vectorizer = TfidfVectorizer(min_df=2, max_features=MAX_TERMS, **options).fit(texts)
     except ValueError:  # nothing is in two rows
         return [], []
-    return found.get_feature_names_out().tolist(), found.idf_.tolist()
+    return vectorizer.get_feature_names_out().tolist(), vectorizer.idf_.tolist()
 
 
 def _weigh(texts: list[str], terms: list[str], idf: list[float], **options: Any) -> np.ndarray:

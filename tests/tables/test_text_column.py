@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from manykernels.cli import texts
-from manykernels.cli.texts import TextColumn
+from manykernels.tables import text_column
+from manykernels.tables.text_column import TextColumn
 
 NOTES = pd.Series(["The quick reply helped", "a slow reply", None, "Slow, slow service!", "quick and helpful service"])
 
@@ -33,7 +33,7 @@ def test_survives_json_to_the_last_digit():
 
 
 def test_the_vocabulary_is_bounded_by_the_most_frequent(monkeypatch):
-    monkeypatch.setattr(texts, "MAX_TERMS", 2)
+    monkeypatch.setattr(text_column, "MAX_TERMS", 2)
     column = TextColumn.learn("note", pd.Series(["aa bb cc", "aa bb dd", "aa cc", "bb"]))
     assert column.words == ["aa", "bb"]
     assert len(column.pieces) == 2

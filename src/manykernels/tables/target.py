@@ -1,20 +1,18 @@
-"""The column to predict: find it, check it, and hold out a part of the rows."""
+"""The column to predict: find it and check it."""
 
 import difflib
-import math
 import os
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.model_selection import train_test_split
 
-from manykernels.cli.tables import written
-from manykernels.cli.values import as_numbers, as_texts, spelled_as
+from manykernels.tables.cells import as_numbers, as_texts, spelled_as
+from manykernels.tables.reading import written
 
 # Beyond this many names, a message that lists them all would no longer be read.
 _SHOWN = 8
-_MANY_CLASSES = 20
+MANY_CLASSES = 20
 # Whole numbers that 64 bits hold: as such, and as floats, where the next ones are alike.
 _LARGEST, _LARGEST_FLOAT = 2**63 - 1, 2**53
 
@@ -88,48 +86,10 @@ def class_notes(target: np.ndarray) -> list[str]:
     ['The target has 30 different whole numbers, each of which is a class: --regression would predict a number.']
     """
     count = len(np.unique(target))
-    if target.dtype.kind not in "iu" or count <= _MANY_CLASSES:
+    if target.dtype.kind not in "iu" or count <= MANY_CLASSES:
         return []
     words = "each of which is a class: --regression would predict a number"
     return [f"The target has {count} different whole numbers, {words}."]
-
-
-def hold_out(target: np.ndarray, test_size: float, seed: int, regression: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Choose the rows to train on and the rows to test on.
-
-    Parameters
-    ----------
-    target : array of shape (n_rows,)
-        For classes, each part gets its share of each class.
-    test_size : float
-        The share of the rows to test on; with 0 every row is for training.
-    seed : int
-        Of the random choice.
-    regression : bool
-        Whether the target is a number, not a class.
-
-    Returns
-    -------
-    train, test : arrays of int
-        Row numbers, in ascending order.
-
-    Examples
-    --------
-    >>> train, test = hold_out(np.array([0, 0, 1, 1]), 0.5, seed=0, regression=False)
-    >>> len(train), len(test)
-    (2, 2)
-    """
-    rows = np.arange(len(target))
-    if test_size == 0:
-        return rows, rows[:0]
-    n_test = math.ceil(test_size * len(target))
-    if not regression:
-        _check_classes(target, n_test, test_size)
-    elif len(target) - n_test < 2:
-        raise ValueError(f"--test-size {test_size} leaves {len(target) - n_test} rows for training; it needs 2.")
-    stratify = None if regression else target
-    train, test = train_test_split(rows, test_size=n_test, random_state=seed, stratify=stratify)
-    return np.sort(train), np.sort(test)
 
 
 def _hint(name: str, columns: list[str]) -> str:
@@ -183,18 +143,3 @@ def _like(labels: np.ndarray, known: np.ndarray) -> np.ndarray:
     classes = {str(label): label for label in known}
     texts = spelled_as(pd.Series(labels.astype(str), dtype=object), list(classes))
     return np.array([classes[text] for text in texts]) if texts.isin(classes).all() else labels
-
-
-def _check_classes(target: np.ndarray, n_test: int, test_size: float) -> None:
-    classes, counts = np.unique(target, return_counts=True)
-    if counts.min() < 2:
-        rare = str(classes[counts.argmin()])
-        advice = "remove it, or use --test-size 0"
-        if target.dtype.kind in "iu" and len(classes) > _MANY_CLASSES:
-            advice = f"add --regression to predict a number, as {len(classes)} different ones suggest"
-        raise ValueError(f"--target needs two rows of each class to hold some out; class {rare!r} has one ({advice}).")
-    if min(n_test, len(target) - n_test) < len(classes):
-        raise ValueError(
-            f"--test-size {test_size:g} splits {len(target)} rows into {len(target) - n_test} and {n_test}; "
-            f"each part needs at least {len(classes)} rows, one for each class."
-        )

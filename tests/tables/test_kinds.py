@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from manykernels.cli.encoder import TableEncoder
-from manykernels.cli.kinds import IDENTIFIER, NOTATION, kind_of, refuse_mixtures
-from manykernels.cli.values import UNCLEAR_DATES
+from manykernels.tables.cells import UNCLEAR_DATES
+from manykernels.tables.encoder import TableEncoder
+from manykernels.tables.kinds import IDENTIFIER, NOTATION, kind_of, refuse_mixtures
 
 
 def word(values, name="column"):

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from manykernels.cli.encoder import Block
 from manykernels.kernels import Gaussian, Linear, Overlap, Polynomial
 from manykernels.kernels.standard import STANDARD_DEGREES, STANDARD_WIDTHS
+from manykernels.tables.encoder import Block
 
 FEW_WIDTHS = (0.5, 2.0, 8.0)
 # On a circle around the year, the week or the day, which has the radius 1.
@@ -51,15 +51,15 @@ def make_kernels(blocks: Sequence[Block], views: dict[str, list[str]] | None = N
     """
     if views:
         named = {block.name: block for block in blocks}
-        return [k for view, own in views.items() for k in _of_view([named[name] for name in own], view)], ""
+        return [k for view, names in views.items() for k in _of_view([named[name] for name in names], view)], ""
     others = _of_all(blocks) + [kernel for block in blocks for kernel in _of_other(block)]
     scalars = [block for block in blocks if block.kind in SCALARS and not block.two_valued]
     count = len(others) + _SIZE * len(scalars)
     for kernels_of, size, limit, words in _CHOICES:
         if len(others) + size * len(scalars) <= limit:
-            own = [kernel for block in scalars for kernel in kernels_of(_value(block), block.name, block.name)]
+            singles = [kernel for block in scalars for kernel in kernels_of(_value(block), block.name, block.name)]
             note = f"{len(blocks)} columns would make {count} kernels: each number or date gets {words} of its own."
-            return others + own, note if size < _SIZE else ""
+            return others + singles, note if size < _SIZE else ""
     return others, f"{len(blocks)} columns would make {count} kernels: no number or date gets one of its own."
 
 
@@ -109,7 +109,9 @@ def _of_other(block: Block) -> list[Any]:
         return [Gaussian(FLAG_WIDTH, block.outputs, block.name, block.name)]
     if block.kind == "date":
         circles = list(block.parts.items())[1:]
-        return [kernel for label, own in circles for kernel in _gaussians(CIRCLE_WIDTHS, own, block.name, label)]
+        return [
+            kernel for label, outputs in circles for kernel in _gaussians(CIRCLE_WIDTHS, outputs, block.name, label)
+        ]
     return _of_text(block, block.name)
 
 

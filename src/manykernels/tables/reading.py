@@ -12,9 +12,9 @@ import pandas as pd
 import pyarrow
 from sklearn.datasets import load_svmlight_file
 
-from manykernels.cli.arff import parse_arff
-from manykernels.cli.columns import listed
-from manykernels.cli.separated import open_text, read_separated, word_at
+from manykernels.core.notices import listed
+from manykernels.tables.arff import parse_arff
+from manykernels.tables.separated import open_text, read_separated, word_at
 
 # A LIBSVM file is sparse, its table is not: beyond this many cells (2 GB) it would not fit a laptop.
 MAX_CELLS = 250_000_000
@@ -176,7 +176,7 @@ def table_stem(path: str | os.PathLike[str]) -> str:
 
 def _reason(error: BaseException) -> str:
     """Say what is wrong: in our words where there are any, else the first sentence of the message."""
-    words = next((own for kind, own in _WORDS.items() if isinstance(error, kind)), str(error).strip())
+    words = next((sentence for kind, sentence in _WORDS.items() if isinstance(error, kind)), str(error).strip())
     return (words or "the file is damaged").splitlines()[0].split(". ")[0].rstrip(".")
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from manykernels.cli.dates import DateColumn
-from manykernels.cli.moments import order_of, seconds_of
-from manykernels.cli.values import as_dates
+from manykernels.tables.cells import as_dates
+from manykernels.tables.date_column import DateColumn
+from manykernels.tables.written_dates import order_of, seconds_of
 
 
 @pytest.mark.parametrize(

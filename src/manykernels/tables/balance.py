@@ -4,10 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manykernels.reports.steps import UNEVEN, evenness
-
-# Beside its share if all classes had the same size (1/2 for two classes): the smallest class is rare.
-RARE = 0.3
+# The smallest class beside its share if all classes had the same size (1/2 for two classes): below UNEVEN it is small,
+# below RARE rare.
+UNEVEN, RARE = 0.4, 0.3
 
 
 @dataclass(frozen=True)
@@ -49,6 +48,18 @@ class Balance:
         if self.uneven:
             return [f"The classes are uneven, {share}: look at the balanced accuracy, and consider --balance yes."]
         return [f"As asked, {done}."] if self.weighted else []
+
+
+def evenness(y: np.ndarray) -> float:
+    """Return the size of the smallest class beside the mean size.
+
+    Examples
+    --------
+    >>> evenness(np.array(["a", "a", "a", "b"])), evenness(np.arange(4)) < UNEVEN
+    (0.5, False)
+    """
+    counts = np.unique(y, return_counts=True)[1]
+    return float(counts.min() / counts.mean())
 
 
 def weigh_classes(target: np.ndarray, choice: str) -> Balance:

@@ -12,10 +12,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pandas as pd
 
-from manykernels.cli.values import as_flags, as_numbers, as_texts, spelled_as
+from manykernels.core.notices import listed
+from manykernels.tables.cells import as_flags, as_numbers, as_texts, spelled_as
 
 MAX_LEVELS = 50
-_SHOWN = 3
 
 
 class Column(ABC):
@@ -32,7 +32,7 @@ class Column(ABC):
     @classmethod
     @abstractmethod
     def learn(cls, name: str, column: pd.Series) -> Self | None:
-        """Return the encoding, or None when the column tells the rows not apart."""
+        """Return the encoding, or None when the column cannot tell the rows apart."""
 
     @abstractmethod
     def encode(self, name: str, column: pd.Series) -> np.ndarray:
@@ -216,26 +216,3 @@ class LevelsColumn(Column):
         words = "compared by whether they agree (overlap)"
         words += f"; missing is a category of its own ({listed(gaps)})" if gaps else ""
         return words + (f"; all but the {MAX_LEVELS} most frequent count as one ({listed(many)})" if many else "")
-
-
-def listed(names: list[str], shown: int = _SHOWN) -> str:
-    """Return the first names and how many more there are.
-
-    Parameters
-    ----------
-    names : list of str
-        At least one.
-    shown : int, default=3
-        How many to name.
-
-    Returns
-    -------
-    words : str
-
-    Examples
-    --------
-    >>> listed(["a", "b", "c", "d", "e"])
-    'a, b, c and 2 more'
-    """
-    more = len(names) - shown
-    return ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")

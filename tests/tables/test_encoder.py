@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from manykernels.cli.columns import MAX_LEVELS
-from manykernels.cli.encoder import TableEncoder
+from manykernels.tables.column import MAX_LEVELS
+from manykernels.tables.encoder import TableEncoder
 
 
 def encoded(table, later=None):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from manykernels.cli.balance import weigh_classes
+from manykernels.tables.balance import weigh_classes
 
 
 def classes(*sizes):

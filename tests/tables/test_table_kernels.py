@@ -4,9 +4,9 @@ from collections import Counter
 
 import pytest
 
-from manykernels.cli.bank import ALL, MAX_KERNELS, make_kernels
-from manykernels.cli.encoder import Block
 from manykernels.kernels import Gaussian, Linear, Overlap, Polynomial
+from manykernels.tables.encoder import Block
+from manykernels.tables.table_kernels import ALL, MAX_KERNELS, make_kernels
 
 
 def block(name, kind, *outputs):

@@ -1,14 +1,18 @@
 """A table as numbers, in the same way at training and at prediction."""
 
 import itertools
+import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from manykernels.cli.columns import Column, FlagColumn, LevelsColumn, NumericColumn, listed
-from manykernels.cli.kinds import IGNORE, KINDS, kind_of, refuse_mixtures
+from manykernels.core.notices import listed
+from manykernels.tables.column import Column, FlagColumn, LevelsColumn, NumericColumn
+from manykernels.tables.kinds import IGNORE, KINDS, kind_of, refuse_mixtures
+from manykernels.tables.reading import is_libsvm, read_table
 
 # pandas calls the columns so that have no name, such as an index that was written with the table.
 _UNNAMED = "Unnamed: "
@@ -84,7 +88,7 @@ class TableEncoder:
         blocks, place = [], itertools.count()
         for name, column in self.columns.items():
             parts = {words + name: list(itertools.islice(place, size)) for words, size in column.parts().items()}
-            outputs = [output for own in parts.values() for output in own]
+            outputs = [output for places in parts.values() for output in places]
             two_valued = isinstance(column, NumericColumn) and column.two_valued
             blocks.append(Block(name, column.word, outputs, parts, two_valued))
         return blocks
@@ -136,8 +140,8 @@ class TableEncoder:
                 columns[str(name)] = learned
         if not columns:
             reasons = [f"{name!r} {reason.rstrip(',')}" for name, reason in left_out.items()]
-            found = f"{listed(reasons)} (--views can say what a column is)" if reasons else "it has none"
-            raise ValueError(f"TABLE must have a column to learn from beside the target; {found}.")
+            problem = f"{listed(reasons)} (--views can say what a column is)" if reasons else "it has none"
+            raise ValueError(f"TABLE must have a column to learn from beside the target; {problem}.")
         self.columns, self.left_out = columns, left_out
         return self
 
@@ -211,3 +215,27 @@ class TableEncoder:
         if kind is FlagColumn and values.isna().any():
             kind = LevelsColumn  # a missing value is a third answer
         return kind.learn(name, values) or kind.useless
+
+
+def encode_table(path: str | Path, encoder: TableEncoder) -> tuple[pd.DataFrame, np.ndarray]:
+    """Read a table and encode it for a model.
+
+    Parameters
+    ----------
+    path : path
+        Of the table, in any format that `read_table` knows.
+    encoder : TableEncoder
+        Of the model.
+
+    Returns
+    -------
+    table : pandas.DataFrame
+        As it was read, with the target if it is there.
+    X : array of shape (n_rows, n_outputs)
+    """
+    table = read_table(path)
+    if is_libsvm(path):
+        # Features that no row of a LIBSVM file mentions are zero.
+        absent = [name for name in encoder.columns if name not in table and re.fullmatch(r"f\d+", name)]
+        table = pd.concat([table, pd.DataFrame(0.0, index=table.index, columns=pd.Index(absent))], axis=1)
+    return table, encoder.transform(table)

@@ -7,9 +7,10 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from manykernels.cli.columns import Column, listed, standardized
-from manykernels.cli.moments import order_of
-from manykernels.cli.values import as_dates, as_texts
+from manykernels.core.notices import listed
+from manykernels.tables.cells import as_dates, as_texts
+from manykernels.tables.column import Column, standardized
+from manykernels.tables.written_dates import order_of
 
 # What goes around, and in how many steps.
 CYCLES = {"month": 12, "weekday": 7, "hour": 24}
@@ -76,9 +77,9 @@ class DateColumn(Column):
     @classmethod
     def treatment(cls, columns: Mapping[str, "DateColumn"]) -> str:
         """Say in words what was done to columns of this kind."""
-        found = [cycle for cycle in CYCLES if any(cycle in column.cycles for column in columns.values())]
+        cycles = [cycle for cycle in CYCLES if any(cycle in column.cycles for column in columns.values())]
         gaps = [name for name, column in columns.items() if column.missing]
-        words = "a trend" + (f", and a circle each for {', '.join(found)}" if found else "")
+        words = "a trend" + (f", and a circle each for {', '.join(cycles)}" if cycles else "")
         return words + (f"; missing dates: the median, and an indicator ({listed(gaps)})" if gaps else "")
 
 

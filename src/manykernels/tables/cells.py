@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from manykernels.cli.moments import UNCLEAR, seconds_of
-from manykernels.cli.notations import number_of
+from manykernels.tables.written_dates import UNCLEAR, seconds_of
+from manykernels.tables.written_numbers import number_of
 
 DATE_WORDS = {"datetime64", "datetime", "date"}
 SPAN_WORDS = {"timedelta64", "timedelta"}
@@ -161,10 +161,10 @@ def spelled_as(texts: pd.Series, known: Sequence[str]) -> pd.Series:
     strange = set(texts.dropna().unique()).difference(known)
     if not strange:
         return texts
-    numbers = {own: number_of(own) for own in known}
+    numbers = {label: number_of(label) for label in known}
     counts = Counter(numbers.values())
     spelling: dict[float | None, str] = {
-        number: own for own, number in numbers.items() if number is not None and counts[number] == 1
+        number: label for label, number in numbers.items() if number is not None and counts[number] == 1
     }
     same = {text: spelling.get(number_of(text), text) for text in strange}
     return pd.Series([same.get(text, text) for text in texts], dtype=object, index=texts.index)

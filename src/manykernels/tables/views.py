@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from manykernels.cli.encoder import WORDS
+from manykernels.tables.encoder import WORDS
 
 PREFIX = "prefix"
 OTHER = "other"
@@ -58,7 +58,7 @@ class Views:
         >>> Views(kinds={"zip*": "category"}).kinds_of(["age", "zip_code"])
         {'zip_code': 'category'}
         """
-        for pattern in (*self.kinds, *(pattern for own in self.patterns.values() for pattern in own)):
+        for pattern in (*self.kinds, *(pattern for patterns in self.patterns.values() for pattern in patterns)):
             if not _matching(pattern, names):
                 near = difflib.get_close_matches(pattern, names, n=1)
                 hint = f" (did you mean {near[0]!r}?)" if near else ""
@@ -88,7 +88,7 @@ class Views:
         if not self.wanted:
             return {}
         views = _by_prefix(names) if self.by_prefix else self._by_pattern(names)
-        taken = {name for own in views.values() for name in own}
+        taken = {name for columns in views.values() for name in columns}
         rest = [name for name in names if name not in taken]
         if self.by_prefix and not views:
             raise ValueError(
@@ -124,10 +124,10 @@ class Views:
         views: dict[str, list[str]] = {}
         taken: set[str] = set()
         for view, patterns in self.patterns.items():
-            found = {name for pattern in patterns for name in _matching(pattern, names)} - taken
-            taken |= found
-            if found:
-                views[view] = [name for name in names if name in found]
+            columns = {name for pattern in patterns for name in _matching(pattern, names)} - taken
+            taken |= columns
+            if columns:
+                views[view] = [name for name in names if name in columns]
         return views
 
 
@@ -168,8 +168,8 @@ def read_views(given: str | None) -> Views:
 def _checked(content: dict[str, Any], path: Path) -> Views:
     extra = set(content) - {"views", "columns"}
     if extra or not content:
-        found = f"it has [{sorted(extra)[0]}]" if extra else "it is empty"
-        raise ValueError(f"--views '{path}' must have the parts [views] and [columns], or one of them; {found}.")
+        problem = f"it has [{sorted(extra)[0]}]" if extra else "it is empty"
+        raise ValueError(f"--views '{path}' must have the parts [views] and [columns], or one of them; {problem}.")
     views, kinds = content.get("views", {}), content.get("columns", {})
     if not isinstance(views, dict) or not isinstance(kinds, dict):
         raise ValueError(f"--views '{path}' must have the parts [views] and [columns] as tables.")
@@ -199,4 +199,4 @@ def _by_prefix(names: Sequence[str]) -> dict[str, list[str]]:
         match = _FIRST_PART.match(name)
         if match:
             views.setdefault(match[0], []).append(name)
-    return {view: own for view, own in views.items() if len(own) > 1}
+    return {view: columns for view, columns in views.items() if len(columns) > 1}

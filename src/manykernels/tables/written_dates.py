@@ -42,18 +42,18 @@ def order_of(texts: Iterable[str]) -> str:
     >>> order_of(["1/2/2024", "5/31/2024"]), order_of(["1/2/2024"]), order_of(["2024-05-31"])
     ('month', 'unclear', '')
     """
-    found = [match for match in (_TWO_WAYS.fullmatch(text.strip()) for text in texts) if match]
-    if not found:
+    matches = [match for match in (_TWO_WAYS.fullmatch(text.strip()) for text in texts) if match]
+    if not matches:
         return ""
-    days_first = any(int(match["first"]) > 12 for match in found)
-    months_first = any(int(match["second"]) > 12 for match in found)
+    days_first = any(int(match["first"]) > 12 for match in matches)
+    months_first = any(int(match["second"]) > 12 for match in matches)
     if days_first == months_first:
         return UNCLEAR
     return DAY_FIRST if days_first else MONTH_FIRST
 
 
 def seconds_of(text: str, order: str = "") -> float | None:
-    """Return the seconds from 1970 to a date in words, or None if the text is no date.
+    """Return the seconds from 1970 to a date in words, or None if the text is not a date.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def seconds_of(text: str, order: str = "") -> float | None:
     (None, 86400.0)
     """
     text = text.strip()
-    match = next((found for found in (pattern.fullmatch(text) for pattern in _DATES) if found), None)
+    match = next(filter(None, (pattern.fullmatch(text) for pattern in _DATES)), None)
     if match is not None:
         parts = match.groupdict()
     else:

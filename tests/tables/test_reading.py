@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import dump_svmlight_file
 
-from manykernels.cli.tables import READERS, is_libsvm, read_table, table_stem
+from manykernels.tables.reading import READERS, is_libsvm, read_table, table_stem
 
 PEOPLE = pd.DataFrame({"age": [31, 45], "city": ["Rome", "New York"], "smokes": [True, False]})
 

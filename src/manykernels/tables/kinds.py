@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from manykernels.cli.columns import MAX_LEVELS, Column, FlagColumn, LevelsColumn, NumericColumn
-from manykernels.cli.dates import DateColumn
-from manykernels.cli.moments import MONTH_FIRST, UNCLEAR, order_of, seconds_of
-from manykernels.cli.notations import looks_like_number
-from manykernels.cli.texts import TextColumn
-from manykernels.cli.values import DATE_WORDS, NUMBER_WORDS, UNCLEAR_DATES, as_texts, reads_as_number
+from manykernels.tables.cells import DATE_WORDS, NUMBER_WORDS, UNCLEAR_DATES, as_texts, reads_as_number
+from manykernels.tables.column import MAX_LEVELS, Column, FlagColumn, LevelsColumn, NumericColumn
+from manykernels.tables.date_column import DateColumn
+from manykernels.tables.text_column import TextColumn
+from manykernels.tables.written_dates import MONTH_FIRST, UNCLEAR, order_of, seconds_of
+from manykernels.tables.written_numbers import looks_like_number
 
 KINDS: tuple[type[Column], ...] = (NumericColumn, FlagColumn, LevelsColumn, DateColumn, TextColumn)
 IGNORE = "ignore"

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TextIO
 
 import pandas as pd
 
-from manykernels.cli.notations import read_notation
+from manykernels.tables.written_numbers import read_notation
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 # What is looked at to tell text from other files.
@@ -87,7 +87,7 @@ def read_separated(path: Path) -> pd.DataFrame:
     if len(table) and table.iloc[:, -1].isna().any():
         _refuse_ragged_rows(path, layout, len(names))
     table = _with_notations(_with_codes(table, path, layout), decimal="," if layout.separator == ";" else ".")
-    table.columns = pd.Index([name or own for name, own in zip(names, table.columns, strict=True)])
+    table.columns = pd.Index([name or default for name, default in zip(names, table.columns, strict=True)])
     return table
 
 
