@@ -14,16 +14,20 @@ from manykernels.compute.gpu import has_device
 from manykernels.kernels import KernelBank
 from tests.contracts.truth import NORMALIZATIONS, SETS, train_and_test
 
-FINITE = frozenset(
-    "combine quad_forms derivative_forms matvecs rows diagonal largest_diagonals inner_products peaks subset tail".split()
-)
+FINITE = frozenset({"combine", "quad_forms", "derivative_forms", "matvecs", "inner_products", "rows", "diagonal"})
+FINITE |= {"largest_diagonals", "peaks", "subset", "tail"}
 ON_DEMAND = FINITE - {"matvecs", "inner_products", "peaks", "subset"}
 FEATURES = ON_DEMAND - {"rows", "diagonal"}
 PARAMETRIC = frozenset({"combine", "derivative_forms"})
 
+# Factors of kernels are learned before they are held: where one holding has all of them, two are enough for another.
+THOROUGH = ("auto", "rows", "ladder", "fourier", "product", "device auto")
 EXACT = {"single": 1e-6, "double": 1e-12}
 INTERPOLATED = {"single": 1e-5, "double": 1e-10}  # centering magnifies the error of interpolation
-LANDMARKS = {"single": 1e-5, "double": 1e-6}  # the features of the last landmarks are differences of nearly equal numbers
+LANDMARKS = {
+    "single": 1e-5,
+    "double": 1e-6,
+}  # the features of the last landmarks are differences of nearly equal numbers
 
 
 @dataclass(frozen=True)
@@ -56,13 +60,17 @@ class Kind:
         return has_device("torch:cpu") if self.needs == "torch" else self.needs is None or bool(find_spec(self.needs))
 
     @property
+    def is_interpolated(self):
+        return self.set in ("ladders", "both")
+
+    @property
     def takes_arrays(self):
         """Whether coefficients are arrays: those of rows on workers are nowhere."""
         return "sums" not in self.combined
 
     @property
     def normalizations(self):
-        return NORMALIZATIONS[::2] if self.slow else NORMALIZATIONS
+        return NORMALIZATIONS if self.name in THOROUGH else NORMALIZATIONS[::2]
 
     def allowed(self, precision):
         """The error that is allowed, relative to the size of the numbers that are added up."""
@@ -106,10 +114,12 @@ KINDS = {
 LISTS = [kind.name for kind in KINDS.values() if kind.set == "list"]
 
 
-def marked(kind, *rest):
-    """A parameter that is skipped where the kind's package is missing."""
-    mark = pytest.mark.skipif(not kind.is_available, reason=f"needs {kind.needs}")
-    return pytest.param(kind, *rest, marks=mark, id="-".join([kind.name, *rest]))
+def marked(kind, *rest, fails=()):
+    """A parameter that is skipped where the kind's package is missing, and expected to fail where it is known to."""
+    marks = [pytest.mark.skipif(not kind.is_available, reason=f"needs {kind.needs}")]
+    if kind.name in fails:
+        marks.append(pytest.mark.xfail(strict=True, reason="a known defect"))
+    return pytest.param(kind, *rest, marks=marks, id="-".join([kind.name, *rest]))
 
 
 def kinds_with(*capabilities, among=KINDS):
@@ -117,15 +127,16 @@ def kinds_with(*capabilities, among=KINDS):
     return [KINDS[name] for name in among if KINDS[name].can >= set(capabilities)]
 
 
-def every_kind(*capabilities, among=KINDS):
+def every_kind(*capabilities, among=KINDS, fails=()):
     """Run a test for each kind that offers all of these."""
-    return pytest.mark.parametrize("kind", [marked(kind) for kind in kinds_with(*capabilities, among=among)])
+    cases = [marked(kind, fails=fails) for kind in kinds_with(*capabilities, among=among)]
+    return pytest.mark.parametrize("kind", cases)
 
 
-def every_setting(*capabilities, among=KINDS):
+def every_setting(*capabilities, among=KINDS, fails=()):
     """Run a test for each kind that offers all of these, raw and centered, in each precision."""
     cases = [
-        marked(kind, center, precision)
+        marked(kind, center, precision, fails=fails)
         for kind in kinds_with(*capabilities, among=among)
         for center in ("raw", "centered")[: 1 + kind.centers]
         for precision in ("single", "double")

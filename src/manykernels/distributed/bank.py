@@ -26,6 +26,7 @@ from manykernels.compute.packed import packed, triangle_size
 from manykernels.distributed import shard as on_worker
 from manykernels.distributed.shards import Holding, Shards
 from manykernels.distributed.workers import Workers
+from manykernels.kernels.asked import check_matrix, checked_places
 from manykernels.kernels.bank import KernelBank, report_zero_kernels
 from manykernels.kernels.bound import PRECISIONS, BoundBank, Terms
 from manykernels.kernels.groups import BoundKernel
@@ -181,6 +182,7 @@ class DaskBank(BoundBank):
 
     def inner_products(self, M: np.ndarray, subset: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
         """Return the Frobenius inner products <K_k, M> with a symmetric M of shape (n, n), shape (len(subset),)."""
+        check_matrix(M, self.n_samples)
         triangle = packed(np.ascontiguousarray(M, dtype=np.float64))
         return self._each(subset, (), (), on_worker.inner_products, Sent(triangle))
 
@@ -197,7 +199,7 @@ class DaskBank(BoundBank):
 
     def rows(self, indices: Sequence[int] | np.ndarray, subset: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
         """Return the given rows of the kernels of the subset, shape (len(subset), len(indices), n)."""
-        rows = np.asarray(indices, dtype=np.int64)
+        rows = checked_places(indices, self.n_samples, "indices")
         return self._each(subset, (), (rows.size, self.n_samples), on_worker.ask, "rows", (rows,))
 
     def matrix(self, k: int) -> np.ndarray:

@@ -13,9 +13,10 @@ from manykernels.distributed import row_block as on_worker
 from manykernels.distributed.row_block import FeaturePlan, Targets
 from manykernels.distributed.row_blocks import RowBlocks
 from manykernels.kernels.approximate import approximate_kernels, errors_of_values, lost_traces
+from manykernels.kernels.asked import checked_places, checked_weights
 from manykernels.kernels.bank import report_zero_kernels
 from manykernels.kernels.bound import PRECISIONS, BoundBank
-from manykernels.kernels.feature_bank import FeatureBank
+from manykernels.kernels.feature_bank import CAPABILITIES, FeatureBank
 from manykernels.kernels.groups import BoundKernel
 from manykernels.kernels.normalize import KINDS, Normalization
 from manykernels.kernels.storage import FactorStorage
@@ -77,6 +78,9 @@ class RowBank(FeatureBank):
         As for ``FeatureBank``.
     """
 
+    # Which rows are the last, nobody knows: a few of them at random are a sample.
+    capabilities = CAPABILITIES - {"tail"}
+
     def __init__(
         self,
         raw: RowBlocks,
@@ -136,7 +140,7 @@ class RowBank(FeatureBank):
     def combine(self, weights: np.ndarray, out: Any = None) -> Any:
         """Return sum_k weights[k] K_k by the factors of its features; nothing is sent."""
         K = self.workspace() if out is None else out
-        K.columns = self.by_column(np.asarray(weights, dtype=np.float64))
+        K.columns = self.by_column(checked_weights(weights, self.n_kernels))
         return K
 
     def vectors(self, beta: Any) -> np.ndarray:
@@ -146,7 +150,7 @@ class RowBank(FeatureBank):
     def quad_forms(self, beta: Any, subset: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
         """Return beta' K_k beta of the kernels of the subset, (n_tasks, len(subset))."""
         squares = np.add.reduceat(beta.vectors**2, self.first[:-1], axis=1) * self.scale
-        return squares if subset is None else squares[:, np.asarray(subset)]
+        return squares if subset is None else squares[:, checked_places(subset, self.n_kernels)]
 
     @property
     def coarse_size(self) -> int:

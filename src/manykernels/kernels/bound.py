@@ -10,6 +10,7 @@ import numpy as np
 
 from manykernels.compute.packed import balanced_blocks, mirror_rows, row_offset, write_rows
 from manykernels.compute.threads import parallel
+from manykernels.kernels.asked import check_length, check_matrix, checked_places, checked_weights
 from manykernels.kernels.groups import BoundKernel, make_groups
 from manykernels.kernels.learned import LearnedKernel
 from manykernels.kernels.normalize import Normalization
@@ -198,10 +199,12 @@ class BoundBank:
 
     def inner_products(self, M: np.ndarray, subset: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
         """Return the Frobenius inner products <K_k, M> with a symmetric M of shape (n, n), shape (len(subset),)."""
+        check_matrix(M, self.n_samples)
         return self._gather(subset, lambda storage, local: storage.inner_products(M, local), ())
 
     def centered_squares(self, weight: np.ndarray) -> np.ndarray:
         """Return ||K_c||_w^2 of all kernels, see ``manykernels.kernels.centered``."""
+        check_length(weight, self.n_samples, "weight")
         return self._gather(None, lambda storage, local: storage.centered_squares(weight, local), ())
 
     def quad_forms(self, beta: np.ndarray, subset: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
@@ -236,7 +239,7 @@ class BoundBank:
 
     def rows(self, indices: Sequence[int] | np.ndarray, subset: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
         """Return the given rows of the kernels of the subset, shape (len(subset), len(indices), n)."""
-        rows = np.asarray(indices, dtype=np.int64)
+        rows = checked_places(indices, self.n_samples, "indices")
         return self._gather(subset, lambda storage, local: storage.rows(rows, local), (rows.size, self.n_samples))
 
     def matrix(self, k: int) -> np.ndarray:
@@ -299,24 +302,10 @@ class BoundBank:
         return self.learned(weights).cross(X)
 
     def _check_length(self, beta: np.ndarray) -> None:
-        """Raise before compiled code reads or writes beyond the end of an array."""
-        if beta.shape[-1] != self.n_samples:
-            raise ValueError(f"beta must be for {self.n_samples} samples, got {beta.shape[-1]}.")
+        check_length(beta, self.n_samples)
 
     def _chosen(self, subset: Sequence[int] | np.ndarray | None) -> np.ndarray:
-        if subset is None:
-            return np.arange(self.n_kernels)
-        chosen = np.asarray(subset, dtype=np.int64)
-        if chosen.size and not (chosen.min() >= 0 and chosen.max() < self.n_kernels):
-            raise ValueError(
-                f"subset must hold places from 0 to {self.n_kernels - 1}, got {chosen.min()} to {chosen.max()}."
-            )
-        return chosen
+        return checked_places(subset, self.n_kernels)
 
     def _check_weights(self, weights: np.ndarray) -> np.ndarray:
-        weights = np.ascontiguousarray(weights, dtype=np.float64)
-        if weights.shape != (self.n_kernels,):
-            raise ValueError(f"weights must have shape ({self.n_kernels},), got {weights.shape}.")
-        if not np.all(weights >= 0):
-            raise ValueError(f"weights must not be negative or NaN, but the smallest is {weights.min():.3g}.")
-        return weights
+        return checked_weights(weights, self.n_kernels)

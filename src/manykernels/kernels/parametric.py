@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from manykernels.kernels.asked import check_length, checked_weights
 from manykernels.kernels.base import Kernel
 from manykernels.kernels.bound import Terms
 from manykernels.kernels.groups import BoundKernel
@@ -135,6 +136,7 @@ class ParametricBank:
 
     def combine(self, weights: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """Return K(d), shape (n, n)."""
+        weights = checked_weights(weights, self.n_kernels)
         K = self._scale * self.kernel.compute(self.X, self.X, weights)
         if out is None:
             return K
@@ -143,6 +145,7 @@ class ParametricBank:
 
     def derivative_forms(self, weights: np.ndarray, beta: np.ndarray) -> np.ndarray:
         """Return beta_t' (dK/dd_k) beta_t, shape (n_tasks, n_kernels)."""
+        check_length(beta, self.n_samples)
         out = np.zeros((beta.shape[0], self.n_kernels))
         for t, row in enumerate(beta):
             support = np.flatnonzero(row)
