@@ -341,6 +341,16 @@ def test_a_tail_is_a_bank(make_bank, kind, center, precision):
         assert list(bank.tail(3).names) == list(bank.names)
 
 
+@every_setting(among=["dask rows"])
+def test_a_sample_of_rows_on_workers_is_a_bank(make_bank, kind, center, precision):
+    for bank, truth, allowed in every(make_bank, kind, center, precision):
+        part, y, C = bank.sample(N_TRAIN)  # all of them, in order
+        assert_is_bank_of(part, truth.stack, allowed)
+        assert list(part.names) == list(bank.names)
+        np.testing.assert_array_equal(y, [np.arange(N_TRAIN) % 2])
+        np.testing.assert_array_equal(C, np.ones((1, N_TRAIN)))
+
+
 @every_setting("tail", "subset")
 def test_a_subset_of_a_tail_is_a_bank(make_bank, kind, center, precision):
     for bank, truth, allowed in every(make_bank, kind, center, precision):

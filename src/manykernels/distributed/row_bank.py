@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,11 +14,10 @@ from manykernels.distributed.row_blocks import RowBlocks
 from manykernels.kernels.approximate import approximate_kernels, errors_of_values, lost_traces
 from manykernels.kernels.asked import checked_places, checked_weights
 from manykernels.kernels.bank import report_zero_kernels
-from manykernels.kernels.bound import PRECISIONS, BoundBank
+from manykernels.kernels.bound import PRECISIONS, BoundBank, bank_of_features
 from manykernels.kernels.feature_bank import CAPABILITIES, FeatureBank
 from manykernels.kernels.groups import BoundKernel
-from manykernels.kernels.normalize import KINDS, Normalization
-from manykernels.kernels.storage import FactorStorage
+from manykernels.kernels.normalize import KINDS
 
 _COARSE, _COARSE_BYTES = 3000, 2 * 10**8
 
@@ -163,11 +161,8 @@ class RowBank(FeatureBank):
         X, y, weight = self.X.take(rows)
         # Rows travel, not their features, which are many more numbers.
         Z = self._plan.maps.transform(X)[0] - self.mean
-        columns = Z * np.sqrt(self.by_column(np.ones(self.n_kernels)))
-        storage = FactorStorage(np.arange(self.n_kernels), [columns[:, low:high] for low, high in pairwise(self.first)])
-        normalization = Normalization(self.scale, None, None, None, self.largest)
         targets, C = self._plan.targets.tasks(y, weight)
-        return BoundBank(self.bound, columns, normalization, weight, [storage], "double"), targets, C
+        return bank_of_features(self.bound, Z, self.scale, self.first, self.largest), targets, C
 
 
 class CombinedRows:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ import numpy as np
 from manykernels.compute.packed import balanced_blocks, mirror_rows, row_offset, write_rows
 from manykernels.compute.threads import parallel
 from manykernels.kernels.asked import check_length, check_matrix, checked_places, checked_weights
+from manykernels.kernels.base import Linear
 from manykernels.kernels.groups import BoundKernel, make_groups
 from manykernels.kernels.learned import LearnedKernel
 from manykernels.kernels.normalize import Normalization
@@ -73,6 +75,32 @@ def learned_kernel(bank: Any, weights: np.ndarray, keep: np.ndarray | None = Non
         totals=terms.totals,
         share=bank.sample_weight / bank.sample_weight.sum() if centered else None,
     )
+
+
+def bank_of_features(
+    bound: Sequence[BoundKernel], columns: np.ndarray, scale: np.ndarray, first: np.ndarray, largest: np.ndarray
+) -> BoundBank:
+    """Return the bank of kernels that are the inner products of features of their own, in double precision.
+
+    Parameters
+    ----------
+    bound : sequence of BoundKernel
+        For the names and groups.
+    columns : ndarray of shape (n_samples, n_columns)
+        The features, to which the scale is not yet applied.
+    scale, largest : ndarrays of shape (n_kernels,)
+    first : ndarray of shape (n_kernels + 1,)
+        Where the features of each kernel begin, and the end.
+    """
+    X = columns * np.sqrt(np.repeat(scale, np.diff(first)))
+    places = list(pairwise(first.tolist()))
+    linear = [
+        replace(entry, kernel=Linear(), positions=np.arange(low, high))
+        for entry, (low, high) in zip(bound, places, strict=True)
+    ]
+    storage = FactorStorage(np.arange(len(linear)), [X[:, low:high] for low, high in places])
+    normalization = Normalization(np.where(scale > 0, 1.0, 0.0), None, None, None, largest)
+    return BoundBank(linear, X, normalization, np.ones(len(X)), [storage], "double")
 
 
 def divided_weights(bound: Sequence[BoundKernel], weights: np.ndarray, n_features: int) -> np.ndarray:
