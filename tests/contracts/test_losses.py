@@ -7,10 +7,42 @@ from scipy.optimize import minimize_scalar
 from manykernels.losses import EpsilonInsensitive, Hinge, Logistic, SmoothLoss, Squared, SquaredHinge
 from tests.reference import oracle
 
-LOSSES = [Hinge(), SquaredHinge(), Logistic(), Squared(), EpsilonInsensitive(0.1), EpsilonInsensitive(0.0)]
+
+class Huber(SmoothLoss):
+    """A loss of a user's own, with no more than it must have."""
+
+    name = "huber"
+    classification, regression = False, True
+
+    def value(self, y, z):
+        return np.where(np.abs(y - z) <= 1, 0.5 * np.minimum(np.abs(y - z), 1.0) ** 2, np.abs(y - z) - 0.5)
+
+    def conjugate(self, y, beta, C):
+        return -y * beta + np.divide(beta**2, 2 * C, out=np.zeros(np.broadcast(beta, C).shape), where=C > 0)
+
+    def domain(self, y, C):
+        C = np.broadcast_to(C, np.shape(y))
+        return -C, +C
+
+    def dual_slope(self, sign, y, x, C):
+        return x / C - y
+
+    def dual_curvature(self, y, x, C):
+        return np.broadcast_to(1.0 / C, x.shape)
+
+    def derivative(self, y, z):
+        return np.clip(z - y, -1.0, 1.0)
+
+    def curvature(self, y, z):
+        return np.where(np.abs(y - z) < 1, 1.0, 0.0)
+
+
+LIBRARY = [Hinge(), SquaredHinge(), Logistic(), Squared(), EpsilonInsensitive(0.1), EpsilonInsensitive(0.0)]
+LOSSES = [*LIBRARY, Huber()]
 SMOOTH = [loss for loss in LOSSES if isinstance(loss, SmoothLoss)]
 GRID = np.linspace(-60.0, 60.0, 1_200_001)  # a step of 1e-4, with the kinks at -1, 0 and 1 on it
 
+every_library_loss = pytest.mark.parametrize("loss", LIBRARY, ids=repr)
 every_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
 every_smooth_loss = pytest.mark.parametrize("loss", SMOOTH, ids=repr)
 
@@ -26,7 +58,7 @@ def some_samples(loss, n=25, seed=0):
     return y, 2.0 * rng.standard_normal(n), rng.uniform(0.1, 5.0, n)
 
 
-@every_loss
+@every_library_loss
 def test_value_is_the_definition(loss):
     y, z, _ = some_samples(loss)
     epsilon = getattr(loss, "epsilon", 0.1)
@@ -84,7 +116,7 @@ def test_domain_encloses_zero_and_the_supremum_is_infinite_outside(loss, C):
                 assert farther > far + 100.0
 
 
-@every_loss
+@every_library_loss
 def test_conjugate_is_finite_and_attained_at_the_ends_of_the_domain(loss):
     y, _, C = some_samples(loss)
     for end in loss.domain(y, C):
@@ -201,3 +233,100 @@ def test_the_dual_in_parts(loss):
 @every_loss
 def test_repr_names_the_loss(loss):
     assert type(loss).__name__ in repr(loss)
+
+
+def error_of(loss, y, z, beta, C):
+    """e(beta) = C value + conjugate + beta z, which Fenchel's inequality says is not negative."""
+    return C * loss.value(y, z) + loss.conjugate(y, beta, C) + beta * z
+
+
+@every_loss
+def test_the_pull_of_a_prediction(loss):
+    """e is 0 at the minimizer, and grows at least with the slope, or with the stiffness where the loss is smooth."""
+    y, z, C = some_samples(loss, 300, seed=6)
+    slope, at = loss.dual_pull(y, z, C)
+    lower, upper = loss.domain(y, C)
+    assert np.all((lower <= at) & (at <= upper))
+    assert np.all(slope >= 0)
+    np.testing.assert_allclose(error_of(loss, y, z, at, C), 0.0, atol=1e-12)
+    stiffness = loss.dual_stiffness(y, C)
+    low, high = np.maximum(lower, -2 * C), np.minimum(upper, 2 * C)
+    for share in np.random.default_rng(7).uniform(size=(20, 300)):
+        beta = low + share * (high - low)
+        least = slope * np.abs(beta - at) + (0.0 if stiffness is None else 0.5 * stiffness * (beta - at) ** 2)
+        assert np.all(error_of(loss, y, z, beta, C) >= least - 1e-12)
+
+
+@every_smooth_loss
+def test_a_smooth_loss_has_no_slope_in_its_pull(loss):
+    y, z, C = some_samples(loss)
+    np.testing.assert_array_equal(loss.dual_pull(y, z, C)[0], 0.0)
+
+
+@every_loss
+def test_the_stiffness_is_the_least_curvature_of_the_conjugate(loss):
+    y, _, C = some_samples(loss, 40, seed=8)
+    stiffness = loss.dual_stiffness(y, C)
+    curvatures = []
+    for _, lower, upper in loss.dual_parts(y, C):
+        low, high = np.maximum(lower, -2 * C), np.minimum(upper, 2 * C)
+        curvatures += [loss.dual_curvature(y, low + t * (high - low), C) for t in np.linspace(0.01, 0.99, 99)]
+    least = np.min(curvatures, axis=0)
+    assert np.all(least >= 0)
+    if stiffness is None:
+        assert not isinstance(loss, SmoothLoss) or loss not in LIBRARY
+    else:
+        assert stiffness.shape == y.shape
+        np.testing.assert_allclose(stiffness, least, rtol=1e-12)
+
+
+@every_loss
+def test_samples_of_weight_zero_take_no_part(loss):
+    """Their parts are empty, nothing pulls them, and the best intercept does not see them."""
+    y, z, C = some_samples(loss, 20, seed=9)
+    C = np.where(np.arange(20) % 3 == 0, 0.0, C)
+    used = C > 0
+    with np.errstate(all="raise"):
+        for _, lower, upper in loss.dual_parts(y, C):
+            assert np.all(lower[~used] == 0)
+            assert np.all(upper[~used] == 0)
+        slope, at = loss.dual_pull(y, z, C)
+        assert np.all(np.isfinite(slope))
+        assert np.all(at[~used] == 0)
+        b = loss.best_intercept(y, z, C)
+        fewer = loss.best_intercept(y[used], z[used], C[used])
+    assert total(loss, y, z, C, b) == pytest.approx(total(loss, y, z, C, fewer), rel=1e-12)
+
+
+@every_loss
+def test_weights_that_are_all_zero_leave_the_intercept_finite(loss):
+    y, z, _ = some_samples(loss, 6)
+    with np.errstate(all="raise"):
+        assert np.isfinite(loss.best_intercept(y, z, np.zeros(6)))
+
+
+@every_loss
+@pytest.mark.parametrize("far", [1e3, 1e8, 1e150])
+def test_extreme_targets_and_predictions_stay_finite(loss, far):
+    """With no overflow, and no NaN."""
+    y = np.array([-1.0, 1.0, -1.0, 1.0]) * (1.0 if loss.classification else far)
+    z, C = np.array([far, far, -far, -far]), np.array([1e-3, 1.0, 1e3, 1.0])
+    with np.errstate(over="raise", invalid="raise", divide="raise"):
+        assert np.all(np.isfinite(loss.value(y, z)))
+        slope, at = loss.dual_pull(y, z, C)
+        assert np.all(np.isfinite(slope) & np.isfinite(at))
+        assert np.all(np.isfinite(loss.conjugate(y, at, C)))
+        assert np.isfinite(loss.best_intercept(y, z, C))
+        if isinstance(loss, SmoothLoss):
+            assert np.all(np.isfinite(loss.derivative(y, z)))
+            assert np.all(np.isfinite(loss.curvature(y, z)))
+
+
+@every_loss
+def test_nothing_is_written_to_what_is_given(loss):
+    y, z, C = some_samples(loss)
+    beta = np.clip(0.3 * y, *loss.domain(y, C))
+    for array in (y, z, C, beta):
+        array.flags.writeable = False
+    loss.value(y, z), loss.conjugate(y, beta, C), loss.dual_pull(y, z, C), loss.best_intercept(y, z, C)
+    loss.dual_slope(1.0, y, beta, C), loss.dual_curvature(y, beta, C), loss.dual_stiffness(y, C)

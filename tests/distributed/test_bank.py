@@ -1,4 +1,4 @@
-"""The bank on workers keeps the contract of every bank."""
+"""Kernels on workers: what they have beyond the contract of every bank."""
 
 import numpy as np
 import pytest
@@ -8,67 +8,50 @@ from manykernels.distributed import bind
 from manykernels.distributed.shards import assign
 from manykernels.kernels import Gaussian, GaussianLadder, KernelBank, Linear
 from manykernels.kernels.bound import CAPABILITIES, BoundBank
-from tests.contracts import test_banks as contract
+from tests.contracts import truth
+from tests.contracts.test_banks import assert_close
 
-CONTRACT = [
-    contract.test_combine,
-    contract.test_quad_forms,
-    contract.test_matvecs,
-    contract.test_inner_products,
-    contract.test_a_subset_is_a_bank,
-    contract.test_rows,
-    contract.test_diagonal,
-    contract.test_tail,
-]
+WEIGHTS = truth.SETS["list"].weights
 
 
 @pytest.fixture
-def on_workers(threads, monkeypatch):
-    """The contract's banks on workers."""
+def on_workers(threads):
+    """The contract's kernels on workers."""
 
-    def bound(storage, normalize, center, precision, X=None, **settings):
-        X = contract.train_and_test()[0] if X is None else X
-        bank = KernelBank(contract.kernels())
-        return bind(bank, X, threads, normalize=normalize, center=center, precision=precision, **settings)
+    def bound(normalize, center, precision, X=None, **settings):
+        X = truth.train_and_test()[0] if X is None else X
+        kernels = KernelBank(truth.SETS["list"].given)
+        return bind(kernels, X, threads, normalize=normalize, center=center, precision=precision, **settings)
 
-    monkeypatch.setattr(contract, "bind", bound)
-    monkeypatch.setattr(contract, "NORMALIZATIONS", ["mean_diag", "cosine"])
     return bound
-
-
-@pytest.mark.parametrize(("center", "precision"), [(False, "single"), (True, "double")])
-@pytest.mark.parametrize("test", CONTRACT, ids=lambda test: test.__name__)
-@pytest.mark.usefixtures("on_workers")
-def test_contract(test, center, precision):
-    test("auto", center, precision)
 
 
 def test_sample_weights_and_new_data(on_workers):
     for center in (False, True):
-        bank = on_workers(None, "cosine", center, "double", sample_weight=contract.sample_weight())
-        stack = contract.naive_stack("cosine", center, weighted=True)
-        expected = np.tensordot(contract.WEIGHTS, stack, axes=1)
-        contract.assert_close([bank.combine(contract.WEIGHTS).array], [expected], "double")
-        contract.assert_close([bank.cross(bank.X, contract.WEIGHTS)], [expected], "double")
+        bank = on_workers("cosine", center, "double", sample_weight=truth.sample_weight())
+        stack = truth.naive_stack("list", "cosine", center, weighted=True)
+        expected = np.tensordot(WEIGHTS, stack, axes=1)
+        assert_close([bank.combine(WEIGHTS).array], [expected], 1e-12)
+        assert_close([bank.cross(bank.X, WEIGHTS)], [expected], 1e-12)
 
 
 def test_sparse_data(on_workers):
-    X = contract.train_and_test()[0]
-    dense, sparse = (on_workers(None, "mean_diag", False, "double", X=data) for data in (X, sp.csr_matrix(X)))
-    contract.assert_close([sparse.combine(contract.WEIGHTS).array], [dense.combine(contract.WEIGHTS).array], "double")
+    X = truth.train_and_test()[0]
+    dense, sparse = (on_workers("mean_diag", False, "double", X=data) for data in (X, sp.csr_matrix(X)))
+    assert_close([sparse.combine(WEIGHTS).array], [dense.combine(WEIGHTS).array], 1e-12)
 
 
 @pytest.mark.parametrize("center", [False, True])
 def test_a_working_set_on_the_driver_gives_the_same_numbers(on_workers, center):
     """With memory for them, the kernels of a subset are computed where the solver is."""
-    chosen, beta = np.array([6, 0, 3, 9]), np.linspace(-1, 1, contract.N_TRAIN)
-    there = on_workers(None, "cosine", center, "double").subset(chosen)
-    here = on_workers(None, "cosine", center, "double", driver_bytes=10**7).subset(chosen)
+    chosen, beta = np.array([6, 0, 3, 9]), np.linspace(-1, 1, truth.N_TRAIN)
+    there = on_workers("cosine", center, "double").subset(chosen)
+    here = on_workers("cosine", center, "double", driver_bytes=10**7).subset(chosen)
     assert type(here) is BoundBank
     assert type(there) is not BoundBank
-    contract.assert_close(here.matvecs(beta), there.matvecs(beta), "double")
-    contract.assert_close([here.combine(np.ones(4)).array], [there.combine(np.ones(4)).array], "double")
-    contract.assert_close(here.subset([2, 0]).diagonal(), there.subset([2, 0]).diagonal(), "double")
+    assert_close(here.matvecs(beta), there.matvecs(beta), 1e-12)
+    assert_close([here.combine(np.ones(4)).array], [there.combine(np.ones(4)).array], 1e-12)
+    assert_close(here.subset([2, 0]).diagonal(), there.subset([2, 0]).diagonal(), 1e-12)
 
 
 def test_sums_do_not_depend_on_who_makes_them(threads):
@@ -81,12 +64,12 @@ def test_sums_do_not_depend_on_who_makes_them(threads):
 
 
 def test_every_capability_is_a_method(on_workers):
-    bank = on_workers(None, None, False, "single")
+    bank = on_workers(None, False, "single")
     assert bank.capabilities == CAPABILITIES
     assert all(callable(getattr(bank, capability)) for capability in bank.capabilities)
     assert bank.describe_storage() == "11 in 3 shards on 3 Dask workers"
-    np.testing.assert_array_equal(bank.matrix(3), bank.rows(np.arange(contract.N_TRAIN), [3])[0])
-    local = KernelBank(contract.kernels()).bind(bank.X, normalize=None)
+    np.testing.assert_array_equal(bank.matrix(3), bank.rows(np.arange(truth.N_TRAIN), [3])[0])
+    local = KernelBank(truth.SETS["list"].given).bind(bank.X, normalize=None)
     np.testing.assert_allclose(bank.centered_squares(bank.sample_weight), local.centered_squares(bank.sample_weight))
 
 

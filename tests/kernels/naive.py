@@ -44,15 +44,19 @@ def lookup(K):
 
 
 def normalized(function, Z, X, kind, center, weight):
-    """The normalized kernel between Z and the training samples X, from the definition.
+    """The normalized kernel between Z and the training samples X, from the definition."""
+    own = np.array([function(z, z) for z in Z])
+    return normalized_gram(gram(function, Z, X), gram(function, X, X), own, kind, center, weight)
+
+
+def normalized_gram(cross, train, own, kind, center, weight):
+    """The same from raw matrices: of Z with X, of X, and the diagonal of Z.
 
     Cosine first, then centering in feature space with the weighted mean of X, then the scale.
     """
-    cross, train = gram(function, Z, X), gram(function, X, X)
     share = weight / weight.sum()
     if kind == "cosine":
-        of_z = np.array([inverse_root(function(z, z)) for z in Z])
-        of_x = np.array([inverse_root(function(x, x)) for x in X])
+        of_z, of_x = (np.array([inverse_root(value) for value in values]) for values in (own, np.diag(train)))
         cross, train = cross * np.outer(of_z, of_x), train * np.outer(of_x, of_x)
     if center:
         left, right, total = cross @ share, train @ share, share @ train @ share

@@ -9,7 +9,7 @@ from manykernels.kernels.device import distances
 from manykernels.kernels.device.bank import DeviceBank, DeviceRowsBank
 from manykernels.kernels.device.learned import predict_on
 from manykernels.kernels.device.storage import Computed, Factors, Gaussians, Matrices
-from tests.contracts.test_banks import Laplacian
+from tests.contracts.truth import Laplacian
 
 pytestmark = pytest.mark.skipif(not has_device("torch:cpu"), reason="needs torch")
 N = 90

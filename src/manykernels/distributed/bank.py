@@ -27,6 +27,7 @@ from manykernels.core.checks import check_choice
 from manykernels.distributed import shard as on_worker
 from manykernels.distributed.shards import Holding, Shards
 from manykernels.distributed.workers import Workers
+from manykernels.kernels.asked import check_matrix, checked_places, checked_weights
 from manykernels.kernels.bank import KernelBank, report_zero_kernels
 from manykernels.kernels.bound import PRECISIONS, BoundBank, Terms
 from manykernels.kernels.groups import BoundKernel
@@ -180,6 +181,7 @@ class DaskBank(BoundBank):
 
     def inner_products(self, M: np.ndarray, subset: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
         """Return the Frobenius inner products <K_k, M> with a symmetric M of shape (n, n), shape (len(subset),)."""
+        check_matrix(M, self.n_samples)
         triangle = packed(np.ascontiguousarray(M, dtype=np.float64))
         return self._each(subset, (), (), on_worker.inner_products, Sent(triangle))
 
@@ -196,7 +198,7 @@ class DaskBank(BoundBank):
 
     def rows(self, indices: Sequence[int] | np.ndarray, subset: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
         """Return the given rows of the kernels of the subset, shape (len(subset), len(indices), n)."""
-        rows = np.asarray(indices, dtype=np.int64)
+        rows = checked_places(indices, self.n_samples, "indices")
         return self._each(subset, (), (rows.size, self.n_samples), on_worker.ask, "rows", (rows,))
 
     def matrix(self, k: int) -> np.ndarray:
@@ -310,7 +312,7 @@ class DaskBank(BoundBank):
 
     def terms(self, weights: np.ndarray) -> Terms:
         """Return the combined kernel as a sum of the kernels with a positive weight."""
-        weights = self._check_weights(weights)
+        weights = checked_weights(weights, self.n_kernels)
         active = np.flatnonzero(weights)
         own = self._learned_of(active)
         return Terms([self.bound[int(k)] for k in active], weights[active] * own.scale, own.means, own.totals)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,12 +13,12 @@ from manykernels.distributed import row_block as on_worker
 from manykernels.distributed.row_block import FeaturePlan, Targets
 from manykernels.distributed.row_blocks import RowBlocks
 from manykernels.kernels.approximate import approximate_kernels, errors_of_values, lost_traces
+from manykernels.kernels.asked import checked_places, checked_weights
 from manykernels.kernels.bank import report_zero_kernels
-from manykernels.kernels.bound import PRECISIONS, BoundBank
+from manykernels.kernels.bound import PRECISIONS, BoundBank, bank_of_features
 from manykernels.kernels.feature_bank import CAPABILITIES, FeatureBank
 from manykernels.kernels.groups import BoundKernel
-from manykernels.kernels.normalize import KINDS, Normalization
-from manykernels.kernels.storage import FactorStorage
+from manykernels.kernels.normalize import KINDS
 
 _COARSE, _COARSE_BYTES = 3000, 2 * 10**8
 
@@ -61,7 +59,8 @@ class RowBank(FeatureBank):
         The size of the targets.
     """
 
-    capabilities = CAPABILITIES - {"coefficients"}  # those of the dual problem are nowhere
+    # Coefficients of the dual problem are nowhere, and which rows are the last, nobody knows.
+    capabilities = CAPABILITIES - {"coefficients", "tail"}
 
     def __init__(
         self,
@@ -104,6 +103,7 @@ class RowBank(FeatureBank):
         self.sample_weight = np.array([total])  # its sum is all that is asked for
         self.scale = self._scales(normalize, traces, present)
         self.largest = self.scale * np.max(self.blocks.each(on_worker.largest, self.first), axis=0)
+        self._sample: tuple[BoundBank, np.ndarray, np.ndarray] | None = None
         self.n_tasks = 1 if targets.classes is None or targets.classes.size == 2 else targets.classes.size
         report_zero_kernels(self.names, self.scale)
 
@@ -122,7 +122,7 @@ class RowBank(FeatureBank):
     def combine(self, weights: np.ndarray, out: Any = None) -> Any:
         """Return sum_k weights[k] K_k by the factors of its features; nothing is sent."""
         K = self.workspace() if out is None else out
-        K.columns = self.by_column(np.asarray(weights, dtype=np.float64))
+        K.columns = self.by_column(checked_weights(weights, self.n_kernels))
         return K
 
     def vectors(self, beta: Any) -> np.ndarray:
@@ -132,7 +132,7 @@ class RowBank(FeatureBank):
     def quad_forms(self, beta: Any, subset: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
         """Return beta' K_k beta of the kernels of the subset, (n_tasks, len(subset))."""
         squares = np.add.reduceat(beta.vectors**2, self.first[:-1], axis=1) * self.scale
-        return squares if subset is None else squares[:, np.asarray(subset)]
+        return squares if subset is None else squares[:, checked_places(subset, self.n_kernels)]
 
     @property
     def coarse_size(self) -> int:
@@ -140,22 +140,22 @@ class RowBank(FeatureBank):
         return int(min(_COARSE, self.n_samples // 4, _COARSE_BYTES // (8 * max(int(self.first[-1]), 1))))
 
     def tail(self, size: int) -> BoundBank:
-        """Return the kernels on the random rows of :attr:`sample`; there are as many as the coarse size."""
-        return self.sample[0]
+        """Return the kernels on so many random rows: for a first guess, these do."""
+        return self.sample(size)[0]
 
-    @cached_property
-    def sample(self) -> tuple[BoundBank, np.ndarray, np.ndarray]:
-        """The kernels on random rows, held here, with the targets and the weights of their losses."""
-        size = max(self.coarse_size, 1)
+    def sample(self, size: int) -> tuple[BoundBank, np.ndarray, np.ndarray]:
+        """Return the kernels on random rows, held here, with the targets and the weights of their losses."""
+        if self._sample is None or self._sample[1].shape[1] != size:
+            self._sample = self._fetched(size)
+        return self._sample
+
+    def _fetched(self, size: int) -> tuple[BoundBank, np.ndarray, np.ndarray]:
         rows = np.sort(np.random.default_rng(0).permutation(self.n_samples)[:size])
         X, y, weight = self.X.take(rows)
         # Rows travel, not their features, which are many more numbers.
         Z = self._plan.maps.transform(X)[0] - self.mean
-        columns = Z * np.sqrt(self.by_column(np.ones(self.n_kernels)))
-        storage = FactorStorage(np.arange(self.n_kernels), [columns[:, low:high] for low, high in pairwise(self.first)])
-        normalization = Normalization(self.scale, None, None, None, self.largest)
         targets, C = self._plan.targets.tasks(y, weight)
-        return BoundBank(self.bound, columns, normalization, weight, [storage], "double"), targets, C
+        return bank_of_features(self.bound, Z, self.scale, self.first, self.largest), targets, C
 
 
 class CombinedSums:

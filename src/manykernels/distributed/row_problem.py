@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from manykernels.distributed.row_bank import RowBank
 from manykernels.problem import Problem
 
 
 class OnWorkers:
-    """An array of shape (n_tasks, n_samples) of which the driver has the shape, and the values of the bank's sample."""
+    """An array of shape (n_tasks, n_samples) of which the driver has the shape, and what belongs to a tail of the bank.
 
-    def __init__(self, shape: tuple[int, int], values: np.ndarray) -> None:
-        self.shape, self._values = shape, values
+    Parameters
+    ----------
+    bank : RowBank
+    part : int
+        Which one of :meth:`RowBank.sample`.
+    """
 
-    def __getitem__(self, where: Any) -> np.ndarray:
-        return self._values[where]
+    def __init__(self, bank: RowBank, part: int) -> None:
+        self.shape, self._bank, self._part = (bank.n_tasks, bank.n_samples), bank, part
+
+    def __getitem__(self, where: tuple[slice, slice]) -> Any:
+        every, last = where
+        assert every == slice(None)
+        return self._bank.sample(-last.start)[self._part]
 
 
 def row_problem(bank: RowBank, loss: Any, norm: Any, fit_intercept: bool) -> Problem:
@@ -30,10 +37,8 @@ def row_problem(bank: RowBank, loss: Any, norm: Any, fit_intercept: bool) -> Pro
     norm : Norm
     fit_intercept : bool
     """
-    _, y, C = bank.sample
-    shape = (y.shape[0], bank.n_samples)
     # It offers less than other banks, and arrays of which only a sample is here: solvers ask for what they need.
     kernels: Any = bank
-    targets: Any = OnWorkers(shape, y)
-    weights: Any = OnWorkers(shape, C)
+    targets: Any = OnWorkers(bank, 1)
+    weights: Any = OnWorkers(bank, 2)
     return Problem(kernels, loss, norm, targets, weights, fit_intercept)

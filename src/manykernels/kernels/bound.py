@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -10,6 +11,8 @@ import numpy as np
 
 from manykernels.compute.packed import balanced_blocks, mirror_rows, row_offset, write_rows
 from manykernels.compute.threads import parallel
+from manykernels.kernels.asked import check_length, check_matrix, checked_places, checked_weights
+from manykernels.kernels.base import Linear
 from manykernels.kernels.combining import CombinesToMatrix
 from manykernels.kernels.groups import BoundKernel, make_groups
 from manykernels.kernels.learned import LearnedKernel
@@ -74,6 +77,32 @@ def learned_kernel(bank: Any, weights: np.ndarray, keep: np.ndarray | None = Non
         totals=terms.totals,
         share=bank.sample_weight / bank.sample_weight.sum() if centered else None,
     )
+
+
+def bank_of_features(
+    bound: Sequence[BoundKernel], columns: np.ndarray, scale: np.ndarray, first: np.ndarray, largest: np.ndarray
+) -> BoundBank:
+    """Return the bank of kernels that are the inner products of features of their own, in double precision.
+
+    Parameters
+    ----------
+    bound : sequence of BoundKernel
+        For the names and groups.
+    columns : ndarray of shape (n_samples, n_columns)
+        The features, to which the scale is not yet applied.
+    scale, largest : ndarrays of shape (n_kernels,)
+    first : ndarray of shape (n_kernels + 1,)
+        Where the features of each kernel begin, and the end.
+    """
+    X = columns * np.sqrt(np.repeat(scale, np.diff(first)))
+    places = list(pairwise(first.tolist()))
+    linear = [
+        replace(entry, kernel=Linear(), positions=np.arange(low, high))
+        for entry, (low, high) in zip(bound, places, strict=True)
+    ]
+    storage = FactorStorage(np.arange(len(linear)), [X[:, low:high] for low, high in places])
+    normalization = Normalization(np.where(scale > 0, 1.0, 0.0), None, None, None, largest)
+    return BoundBank(linear, X, normalization, np.ones(len(X)), [storage], "double")
 
 
 def divided_weights(bound: Sequence[BoundKernel], weights: np.ndarray, n_features: int) -> np.ndarray:
@@ -196,10 +225,12 @@ class BoundBank(CombinesToMatrix):
 
     def inner_products(self, M: np.ndarray, subset: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
         """Return the Frobenius inner products <K_k, M> with a symmetric M of shape (n, n), shape (len(subset),)."""
+        check_matrix(M, self.n_samples)
         return self._gather(subset, lambda storage, local: storage.inner_products(M, local), ())
 
     def centered_squares(self, weight: np.ndarray) -> np.ndarray:
         """Return ||K_c||_w^2 of all kernels, see ``manykernels.kernels.centered``."""
+        check_length(weight, self.n_samples, "weight")
         return self._gather(None, lambda storage, local: storage.centered_squares(weight, local), ())
 
     def quad_forms(self, beta: np.ndarray, subset: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
@@ -234,7 +265,7 @@ class BoundBank(CombinesToMatrix):
 
     def rows(self, indices: Sequence[int] | np.ndarray, subset: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
         """Return the given rows of the kernels of the subset, shape (len(subset), len(indices), n)."""
-        rows = np.asarray(indices, dtype=np.int64)
+        rows = checked_places(indices, self.n_samples, "indices")
         return self._gather(subset, lambda storage, local: storage.rows(rows, local), (rows.size, self.n_samples))
 
     def matrix(self, k: int) -> np.ndarray:
@@ -279,7 +310,7 @@ class BoundBank(CombinesToMatrix):
 
     def terms(self, weights: np.ndarray) -> Terms:
         """Return the combined kernel as a sum of the kernels with a positive weight."""
-        weights = self._check_weights(weights)
+        weights = checked_weights(weights, self.n_kernels)
         active = np.flatnonzero(weights)
         own = self.normalization.take(active)
         return Terms([self.bound[int(k)] for k in active], weights[active] * own.scale, own.means, own.totals)
@@ -297,16 +328,7 @@ class BoundBank(CombinesToMatrix):
         return self.learned(weights).cross(X)
 
     def _check_length(self, beta: np.ndarray) -> None:
-        """Raise before compiled code reads or writes beyond the end of an array."""
-        if beta.shape[-1] != self.n_samples:
-            raise ValueError(f"beta must be for {self.n_samples} samples, got {beta.shape[-1]}.")
+        check_length(beta, self.n_samples)
 
     def _chosen(self, subset: Sequence[int] | np.ndarray | None) -> np.ndarray:
-        if subset is None:
-            return np.arange(self.n_kernels)
-        chosen = np.asarray(subset, dtype=np.int64)
-        if chosen.size and not (chosen.min() >= 0 and chosen.max() < self.n_kernels):
-            raise ValueError(
-                f"subset must hold places from 0 to {self.n_kernels - 1}, got {chosen.min()} to {chosen.max()}."
-            )
-        return chosen
+        return checked_places(subset, self.n_kernels)

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from manykernels.compute.combined import CombinedMatrix
+from manykernels.kernels.asked import checked_weights
 
 
 class CombinesToMatrix(ABC):
@@ -29,13 +30,5 @@ class CombinesToMatrix(ABC):
     def combine(self, weights: np.ndarray, out: CombinedMatrix | None = None) -> CombinedMatrix:
         """Return the combined kernel of non-negative weights; ``out`` is a workspace to use again."""
         K = self.workspace() if out is None else out
-        self.fill(self._check_weights(weights), K.array)
+        self.fill(checked_weights(weights, self.n_kernels), K.array)
         return K
-
-    def _check_weights(self, weights: np.ndarray) -> np.ndarray:
-        weights = np.ascontiguousarray(weights, dtype=np.float64)
-        if weights.shape != (self.n_kernels,):
-            raise ValueError(f"weights must have shape ({self.n_kernels},), got {weights.shape}.")
-        if not np.all(weights >= 0):
-            raise ValueError(f"weights must not be negative or NaN, but the smallest is {weights.min():.3g}.")
-        return weights

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from manykernels.kernels.asked import checked_places, checked_weights
 from manykernels.kernels.bound import CAPABILITIES, BoundBank, Terms
 from manykernels.kernels.combining import CombinesToMatrix
 from manykernels.kernels.ladder import LadderBank
@@ -85,7 +86,7 @@ class CompositeBank(CombinesToMatrix):
 
     def _rows_of(self, subset: np.ndarray | None, shape: tuple[int, ...], compute: Callable) -> np.ndarray:
         """Return what the parts compute for each kernel of the subset, shape (len(subset), *shape)."""
-        chosen = np.arange(self.n_kernels) if subset is None else np.asarray(subset)
+        chosen = checked_places(subset, self.n_kernels)
         owner = np.searchsorted(self.first, chosen, side="right") - 1
         out = np.empty((chosen.size, *shape))
         for i, part in enumerate(self.parts):
@@ -95,7 +96,7 @@ class CompositeBank(CombinesToMatrix):
         return out
 
     def _each(self, subset: np.ndarray | None, lead: tuple[int, ...], compute: Callable) -> np.ndarray:
-        chosen = np.arange(self.n_kernels) if subset is None else np.asarray(subset)
+        chosen = checked_places(subset, self.n_kernels)
         owner = np.searchsorted(self.first, chosen, side="right") - 1
         out = np.empty((*lead, chosen.size))
         for i, part in enumerate(self.parts):
@@ -111,7 +112,7 @@ class CompositeBank(CombinesToMatrix):
 
     def subset(self, indices: np.ndarray) -> BoundBank:
         """Return the bank of a few of the kernels, in memory."""
-        indices = np.asarray(indices)
+        indices = checked_places(indices, self.n_kernels)
         owner = np.searchsorted(self.first, indices, side="right") - 1
         banks, order = [], []
         for i, part in enumerate(self.parts):
@@ -127,7 +128,8 @@ class CompositeBank(CombinesToMatrix):
 
     def terms(self, weights: np.ndarray) -> Terms:
         """Return the learned kernel as the sum of the parts' terms."""
-        terms = [part.terms(own) for part, own in zip(self.parts, self._split(weights), strict=True)]
+        split = self._split(checked_weights(weights, self.n_kernels))
+        terms = [part.terms(own) for part, own in zip(self.parts, split, strict=True)]
         return Terms(
             bound=[entry for term in terms for entry in term.bound],
             coefficients=np.concatenate([term.coefficients for term in terms]),

@@ -24,6 +24,7 @@ import numpy as np
 
 from manykernels.compute.packed import triangle_size
 from manykernels.core.checks import check_count, check_number
+from manykernels.kernels.asked import checked_places, checked_weights
 from manykernels.kernels.base import Gaussian, _short
 from manykernels.kernels.bound import CAPABILITIES, PRECISIONS, BoundBank, Terms
 from manykernels.kernels.centered import inner_matrix
@@ -319,12 +320,12 @@ class LadderBank(CombinesToMatrix):
         """Return beta' K_k beta of the kernels of the subset (default: all)."""
         values = self._interpolate(self._nodes.quad_forms(beta)) * self.scale
         np.maximum(values, 0.0, out=values)
-        return values if subset is None else values[..., subset]
+        return values if subset is None else values[..., checked_places(subset, self.n_kernels)]
 
     def inner_products(self, M: np.ndarray, subset: np.ndarray | None = None) -> np.ndarray:
         """Return the Frobenius inner products <K_k, M>."""
         values = self._interpolate(self._nodes.inner_products(M)) * self.scale
-        return values if subset is None else values[subset]
+        return values if subset is None else values[checked_places(subset, self.n_kernels)]
 
     def centered_squares(self, weight: np.ndarray) -> np.ndarray:
         """Return ||K_c||_w^2 of all kernels, from the inner products of the nodes of each ladder."""
@@ -352,7 +353,7 @@ class LadderBank(CombinesToMatrix):
         return self._few(subset, lambda bank: bank.diagonal())
 
     def _few(self, subset: np.ndarray | None, compute: Any) -> np.ndarray:
-        return compute(self._computed(np.arange(self.n_kernels) if subset is None else np.asarray(subset)))
+        return compute(self._computed(checked_places(subset, self.n_kernels)))
 
     def largest_diagonals(self, subset: np.ndarray) -> np.ndarray:
         """Return an upper bound of the diagonal of each kernel of the subset."""
@@ -369,7 +370,7 @@ class LadderBank(CombinesToMatrix):
 
     def subset(self, indices: np.ndarray) -> BoundBank:
         """Return the bank of a few of the kernels, computed exactly and held in memory while they fit."""
-        return self._bank_of(indices, self.room)
+        return self._bank_of(checked_places(indices, self.n_kernels), self.room)
 
     def _computed(self, indices: np.ndarray) -> BoundBank:
         """Return the bank of a few of the kernels, computed exactly in each pass."""
@@ -411,6 +412,7 @@ class LadderBank(CombinesToMatrix):
 
     def terms(self, weights: np.ndarray) -> Terms:
         """Return the learned kernel as a sum: of the active kernels if they are few, else of the nodes."""
+        weights = checked_weights(weights, self.n_kernels)
         active = np.flatnonzero(weights)
         if active.size <= self._nodes.n_kernels // 2:
             own = self._normalization_of(active)

@@ -15,6 +15,7 @@ import numpy as np
 
 from manykernels.compute.combined import Rounded
 from manykernels.compute.rowcache import RowCache
+from manykernels.kernels.asked import checked_weights
 from manykernels.kernels.bound import PRECISIONS, BoundBank
 from manykernels.kernels.room import Room
 
@@ -66,7 +67,7 @@ class OnDemandBank(BoundBank):
     def combine(self, weights: np.ndarray, out: Any = None) -> Any:
         """Return sum_k weights[k] K_k as rows on demand; ``out`` is a workspace to use again."""
         K = self.workspace() if out is None else out
-        K.weigh(self._check_weights(weights))
+        K.weigh(checked_weights(weights, self.n_kernels))
         return K
 
     def products(self, beta: np.ndarray) -> list[np.ndarray]:

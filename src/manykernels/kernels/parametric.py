@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from manykernels.kernels.asked import check_length
 from manykernels.kernels.base import Kernel
 from manykernels.kernels.bound import Terms
 from manykernels.kernels.combining import CombinesToMatrix
@@ -141,6 +142,7 @@ class ParametricBank(CombinesToMatrix):
 
     def derivative_forms(self, weights: np.ndarray, beta: np.ndarray) -> np.ndarray:
         """Return beta_t' (dK/dd_k) beta_t, shape (n_tasks, n_kernels)."""
+        check_length(beta, self.n_samples)
         out = np.zeros((beta.shape[0], self.n_kernels))
         for t, row in enumerate(beta):
             support = np.flatnonzero(row)

@@ -41,7 +41,8 @@ class Squared(SmoothLoss):
         return np.ones_like(z)
 
     def best_intercept(self, y: np.ndarray, z: np.ndarray, C: np.ndarray) -> float:
-        return float(C @ (y - z) / C.sum())
+        total = float(C.sum())
+        return float(C @ (y - z)) / total if total > 0 else 0.0
 
 
 class SquaredHinge(SmoothLoss):

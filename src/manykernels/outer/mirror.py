@@ -108,7 +108,7 @@ def _refuses(norm: Norm, loss: Loss) -> str | None:
 MIRROR = Solver(
     name="mirror",
     run=mirror,
-    needs=frozenset({"combine", "quad_forms", "coefficients"}),
+    needs=frozenset({"combine", "quad_forms"}),
     refuses=_refuses,
     need=for_inner_solver,
     paper="VSKL",
@@ -195,5 +195,4 @@ class MirrorDescent:
     def _value(self, machine: Machine, shares: np.ndarray, quad_forms: np.ndarray) -> float:
         """Return -sum conj - 1/2 sum_j eta_j D_j at the machine and the eta that is best for it."""
         quadratic = float(self.eta @ self.norm.sums(shares * quad_forms))
-        own = float(np.sum(machine.beta * machine.decision))
-        return machine.dual_objective + 0.5 * own - 0.5 * quadratic
+        return machine.dual_objective + 0.5 * machine.quadratic - 0.5 * quadratic

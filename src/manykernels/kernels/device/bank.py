@@ -10,6 +10,7 @@ import numpy as np
 from manykernels.compute.combined import Rounded
 from manykernels.compute.gpu import Device, Tensor
 from manykernels.compute.packed import triangle_size
+from manykernels.kernels.asked import checked_weights
 from manykernels.kernels.bound import PRECISIONS, BoundBank
 from manykernels.kernels.device.storage import DeviceStorage
 from manykernels.kernels.groups import BoundKernel
@@ -125,7 +126,7 @@ class DeviceRowsBank(DeviceBank):
     def combine(self, weights: np.ndarray, out: Any = None) -> Any:
         """Return sum_k weights[k] K_k on the device; ``out`` is a workspace to use again."""
         K = self.workspace() if out is None else out
-        K.weigh(self._check_weights(weights))
+        K.weigh(checked_weights(weights, self.n_kernels))
         return K
 
     @property

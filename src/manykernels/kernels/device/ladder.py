@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from manykernels.compute.gpu import Device, gaussian_rates
+from manykernels.kernels.asked import check_length, check_matrix, checked_places
 from manykernels.kernels.device.distances import DistanceStack
 from manykernels.kernels.device.views import View
 from manykernels.kernels.ladder import GaussianLadder, LadderBank
@@ -82,6 +83,7 @@ class DeviceLadderBank(LadderBank):
         """Return beta' K_k beta of the kernels of the subset (default: all), each computed from its own kernel."""
         if not self._exact:
             return super().quad_forms(beta, subset)
+        check_length(beta, self.n_samples)
         rows = np.atleast_2d(np.asarray(beta, dtype=np.float64))
         chosen, (order, rates, first) = self._chosen(subset)
         out = self._stack.forms(rows, rates, first)
@@ -95,7 +97,7 @@ class DeviceLadderBank(LadderBank):
         """Return the kernels of the subset, and their order by sets, rates in that order and where sets start."""
         if subset is None:
             return slice(None), self._every
-        chosen = np.asarray(subset)
+        chosen = checked_places(subset, self.n_kernels)
         order, first = self._sorted(chosen)
         return chosen, (order, self._rates[chosen][order], first)
 
@@ -103,6 +105,7 @@ class DeviceLadderBank(LadderBank):
         """Return the Frobenius inner products <K_k, M>."""
         if not self._exact:
             return super().inner_products(M, subset)
+        check_matrix(M, self.n_samples)
         chosen, (order, rates, first) = self._chosen(subset)
         out = np.empty(int(first[-1]))
         out[order] = self._stack.inner_products(M, rates, first)
