@@ -21,6 +21,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from manykernels.compute.scales import spread
 from manykernels.core.results import UNKNOWN, Certificate, Machine
 from manykernels.inner import newton, newton_cg, ridge, smo, svm, svr
 from manykernels.inner.blocks import solve_blocks
@@ -202,7 +203,7 @@ class Problem:
 
             y, unit, epsilon = self.y[t], 1.0, 0.0
             if isinstance(self.loss, EpsilonInsensitive):
-                unit, epsilon = float(np.std(y)) or 1.0, self.loss.epsilon
+                unit, epsilon = spread(y), self.loss.epsilon
             box = solve_rows(
                 K,
                 y,
@@ -249,7 +250,7 @@ class Problem:
         if hasattr(K, "columns_product"):
             if K.table.can_factor(n_columns):
                 return solve_interior(K, y, parts, start=start, intercept=self.fit_intercept, tol=tol)
-            unit = 1.0 if epsilon == 0.0 else float(np.std(y)) or 1.0
+            unit = 1.0 if epsilon == 0.0 else spread(y)
             options: dict[str, Any] = {"epsilon": epsilon, "intercept": self.fit_intercept, "tol": tol * unit}
             return solve_blocks(K, y, lower, upper, start=None if start is None else start[0], **options).beta
         heavy = not K.table.factors_quickly(n_columns)
@@ -282,7 +283,7 @@ class Problem:
         if not isinstance(self.loss, (Hinge, EpsilonInsensitive)):
             raise TypeError(f"There is no inner solver for the loss {self.loss!r}.")
         if isinstance(self.loss, EpsilonInsensitive):
-            options["epsilon"], tol = self.loss.epsilon, tol * (float(np.std(y)) or 1.0)
+            options["epsilon"], tol = self.loss.epsilon, tol * spread(y)
         begin_at = None if start is None else start.beta[t]
         box = solve_blocks(K, y, *self.loss.domain(y, C), start=begin_at, tol=tol, **options)
         return box.beta, box.gradient + y
@@ -349,18 +350,22 @@ class Problem:
         """Return the dual value of the problem with the weights fixed: it lies below the optimum of the machine."""
         return -0.5 * float(np.sum(machine.beta * machine.decision)) - self._conjugates(machine.beta)
 
-    def rounding(self, K: Any, machine: Machine) -> float:
+    def rounding(self, K: Any, machine: Machine, weights: np.ndarray | None = None) -> float:
         """Return about how far rounded kernel values move the primal value.
 
         An error of u in each kernel value moves the prediction i by about
         e_i = u * sqrt(sum_j K_ij^2 beta_j^2) <= u * sqrt(K_ii) * ||sqrt(K_jj) beta_j||.
         A support vector at a corner of its loss passes it on C_i times; where the loss is smooth, its slope is -beta_i,
-        and the rest is of second order.
+        and the rest is of second order. Given the weights, what centering has lost of the kernels is counted: there
+        each value has an error of one size, e_i = size * ||beta||.
         """
         root = np.sqrt(np.maximum(K.diagonal(), 0.0))
         with np.errstate(over="ignore", invalid="ignore"):
             moved = np.sqrt(np.sum((root * machine.beta) ** 2, axis=1, keepdims=True))
             errors = self.bank.unit_roundoff * moved * root
+            lost = getattr(self.bank, "centering_errors", None)
+            if weights is not None and lost is not None:
+                errors = errors + float(weights @ lost) * np.linalg.norm(machine.beta, axis=1, keepdims=True)
             if isinstance(self.loss, SmoothLoss):
                 passed = np.abs(machine.beta) * errors + self.C * errors**2
             else:

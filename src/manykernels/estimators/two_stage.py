@@ -18,6 +18,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, has_fit_parameter, validate_data
 
 from manykernels.alignment.measures import Target
+from manykernels.compute.pairwise import power_of_two
+from manykernels.compute.scales import weighted_mean
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.notices import shown
 from manykernels.core.samples import Samples, distinct_samples
@@ -397,7 +399,8 @@ held_out_alignment_, shrinkage_, learner_, best_params_, feature_importances_, .
         y = y.astype(np.float64)
         samples = distinct_samples(X, y, weight)
         target = y[samples.rows]
-        self.offset_ = float(np.average(target, weights=samples.weight))
+        self.offset_ = weighted_mean(target, samples.weight)
+        self._unit = power_of_two(float(np.abs(target).max()))
         self._learn_kernel(self._table(given, X), X, target, samples, Target.of_values)
         self._learn(y - self.offset_, weight, samples)
 
@@ -410,7 +413,8 @@ held_out_alignment_, shrinkage_, learner_, best_params_, feature_importances_, .
         return KFold(min(self.cv, y.size)) if y.size >= 4 else None
 
     def _score(self, learner: Any, K: np.ndarray, y: np.ndarray, weight: np.ndarray) -> float:
-        return -float(weight @ (learner.predict(K) - y) ** 2)
+        # In a unit near the size of the targets, so that the squares of huge ones do not overflow.
+        return -float(weight @ ((learner.predict(K) - y) / self._unit) ** 2)
 
     @one_blas_thread()
     def predict(self, X: Any) -> np.ndarray:

@@ -29,6 +29,12 @@ class CompositeBank:
         self.names: Sequence[str] = Chained([part.names for part in parts])
         self.groups: Sequence[str] = Chained([part.groups for part in parts])
 
+    @property
+    def centering_errors(self) -> np.ndarray | None:
+        """About how far centering has moved the values of each kernel; None where they are not centered."""
+        own = [part.centering_errors for part in self.parts]
+        return None if any(part is None for part in own) else np.concatenate(own)
+
     def describe_storage(self) -> str:
         """Return words for how the kernels are held."""
         return "; ".join(part.describe_storage() for part in self.parts)
@@ -176,6 +182,7 @@ def _merged(banks: list[BoundBank], order: np.ndarray) -> BoundBank:
         means=_sorted_stack([part.means for part in parts], place),
         totals=_sorted_stack([part.totals for part in parts], place),
         largest=np.concatenate([part.largest for part in parts])[place],
+        raw_level=_sorted_stack([part.raw_level for part in parts], place),
     )
     storages, shift = [], 0
     for bank in banks:

@@ -236,11 +236,11 @@ class LadderBank:
 
     def _learn_scale(self, normalize: str | None) -> np.ndarray:
         present = self._weight_present()
-        if normalize in (None, "cosine"):
-            return np.where(present > 0, 1.0, 0.0)  # a Gaussian kernel is its own cosine
         share = self.sample_weight / self.sample_weight.sum()
         level = self._interpolate(self._nodes.diagonal() @ share) if self.is_centered else np.ones(self.n_kernels)
         level = np.where((level > 1e-12) & (present > 0), level, np.inf)  # constant or absent columns: weight 0
+        if normalize in (None, "cosine"):
+            return np.where(np.isfinite(level), 1.0, 0.0)  # a Gaussian kernel is its own cosine
         return 1.0 / level if normalize == "mean_diag" else 1.0 / (level * np.maximum(present, 1e-300))
 
     def _weight_present(self) -> np.ndarray:
@@ -298,6 +298,11 @@ class LadderBank:
     def unit_roundoff(self) -> float:
         """Error of the kernel values: of those that are held, or of the interpolation."""
         return max(self._nodes.unit_roundoff, *(ladder.error for ladder in self.ladders))
+
+    @property
+    def centering_errors(self) -> np.ndarray | None:
+        """About how far centering has moved the values of each kernel; None where they are not centered."""
+        return self.unit_roundoff * self.scale if self.is_centered else None
 
     @property
     def is_centered(self) -> bool:

@@ -128,7 +128,9 @@ class Recorder:
             raise ValueError(OVERFLOWS)
         if isinstance(self.problem.norm, MixedNorm):
             self._drop_idle(K, self.weights, self.machine)
-        rounding = self.problem.rounding(K, self.machine) / max(abs(self.certificate.primal), 1e-300)
+        rounding = self.problem.rounding(K, self.machine, self.weights) / max(abs(self.certificate.primal), 1e-300)
+        # A dual value above the primal one is rounding too, and of that size.
+        rounding = max(rounding, -self.certificate.gap)
         certificate = replace(self.certificate, rounding=rounding if rounding > self.tol else 0.0)
         return Result(
             weights=self.weights,
