@@ -334,7 +334,7 @@ def _look_at_zero_kernels(case: Case, fitted: Fitted, kernels: oracle.Kernels, v
 def _look_at_ufo(case, fitted, kernels, problem, beta, verdict) -> None:
     if case.step != "auto":
         return  # the coefficients of gradient steps are not those of the predictor
-    K = oracle.augmented(kernels.train, fitted.data.weight) if case.intercept else kernels.train
+    K = oracle.augmented(kernels.train, oracle.present_weight(fitted.data)) if case.intercept else kernels.train
     truth, decision, sizes = oracle.ufo_certificate(case, problem, K, beta, fitted.model.kernel_norms_)
     _compare(case, fitted.model, truth.primal, truth.dual, truth.rounding, verdict)
     mine = _decisions(fitted.model, fitted.data.X).T - problem.offset

@@ -22,11 +22,12 @@ from manykernels.core.notices import warn
 from manykernels.core.progress import listen
 from manykernels.core.results import Certificate, Result
 from manykernels.core.rows import CheckedRows, is_on_disk, refuse_row_source
-from manykernels.core.samples import LEAST_WEIGHT, Samples, distinct_samples
+from manykernels.core.samples import Samples, distinct_samples
 from manykernels.estimators.contributions import ContributionsMixin
 from manykernels.estimators.kernel_estimator import (
     KernelEstimator,
     check_choice,
+    check_costs,
     check_number,
     print_step,
 )
@@ -449,14 +450,6 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
                 f"{reached}; {remedy}.",
                 ConvergenceWarning,
             )
-
-
-def check_costs(C: np.ndarray) -> None:
-    """Raise where C times a weight has lost its digits at the lower end of the range of doubles."""
-    lost = (C > 0) & (C < LEAST_WEIGHT)
-    if np.any(lost) or not np.any(C):
-        least = C[lost].min() if np.any(lost) else 0.0
-        raise ValueError(f"C times the sample weight must be 0 or at least {LEAST_WEIGHT:.2g}, got {least:.2g}.")
 
 
 def as_norm(norm: Any) -> Norm:

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import Step
 from manykernels.core.rows import CheckedRows, is_dask, is_on_disk, refuse_row_source
+from manykernels.core.samples import LEAST_WEIGHT
 from manykernels.estimators.predictor import Predictor
 from manykernels.kernels import KernelBank
 from manykernels.kernels.missing import CENTER_NEEDS_ALL, check_views, has_gaps
@@ -292,3 +293,11 @@ def check_choice(name: str, value: Any, choices: tuple) -> None:
     if value not in choices:
         shown = ", ".join(repr(choice) for choice in choices)
         raise ValueError(f"{name} must be {'one of ' if len(choices) > 1 else ''}{shown}, got {value!r}.")
+
+
+def check_costs(C: np.ndarray) -> None:
+    """Raise where C times a weight has lost its digits at the lower end of the range of doubles."""
+    lost = (C > 0) & (C < LEAST_WEIGHT)
+    if np.any(lost) or not np.any(C):
+        least = C[lost].min() if np.any(lost) else 0.0
+        raise ValueError(f"C times the sample weight must be 0 or at least {LEAST_WEIGHT:.2g}, got {least:.2g}.")

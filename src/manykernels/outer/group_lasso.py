@@ -92,7 +92,7 @@ def _run(problem: Problem, better: Callable, tol: float, max_iter: int, start: n
             if gap <= tol:
                 _prune(recorder, K)
                 break
-            if recorder.is_stuck:
+            if recorder.is_stuck or not np.all(np.isfinite(quad_forms)):
                 break
             weights = better(weights, quad_forms)
     return recorder.result(K)
