@@ -33,6 +33,8 @@ from manykernels.losses import EpsilonInsensitive, Hinge, Loss, SmoothLoss, Squa
 
 # The dual is flat around its best point, so that this error of the point costs its square.
 _FINE = 1e-7
+# Relative error of a kernel value in double precision, after a distance, a function of it and a normalization.
+_DOUBLE = 2.0**-49
 # Fewest rounds of coordinate descent before the interior point takes over.
 _FEW_ROUNDS = 50
 
@@ -362,7 +364,7 @@ class Problem:
         root = np.sqrt(np.maximum(K.diagonal(), 0.0))
         with np.errstate(over="ignore", invalid="ignore"):
             moved = np.sqrt(np.sum((root * machine.beta) ** 2, axis=1, keepdims=True))
-            errors = self.bank.unit_roundoff * moved * root
+            errors = max(self.bank.unit_roundoff, _DOUBLE) * moved * root
             lost = getattr(self.bank, "centering_errors", None)
             if weights is not None and lost is not None:
                 errors = errors + float(weights @ lost) * np.linalg.norm(machine.beta, axis=1, keepdims=True)

@@ -20,7 +20,7 @@ from manykernels.compute.gpu import check_device
 from manykernels.compute.memory import budget_bytes, human_bytes
 from manykernels.core.notices import warn
 from manykernels.core.progress import listen
-from manykernels.core.results import Certificate, Result
+from manykernels.core.results import OVERFLOWS, Certificate, Result
 from manykernels.core.rows import CheckedRows, is_on_disk, refuse_row_source
 from manykernels.core.samples import Samples, distinct_samples
 from manykernels.estimators.contributions import ContributionsMixin
@@ -301,6 +301,7 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
             found = self._solve_family(problem, precision)
             if precision == "single" and self._want_digits([found.result]):
                 found = self._solve_family(problem, "double")
+        checked(found.result)
         if not found.result.interrupted:
             check_combination(found.bank, found.result.weights)
         self._set_attributes(found.bank, [found.result], samples, offset)
@@ -388,7 +389,8 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
         """Solve one of several problems; after Ctrl-C the rest gets one iteration each, for a whole model."""
         max_iter = 1 if interrupted.is_set() else self.max_iter
         extra = {"random_state": self.random_state} if self.solver in _RANDOM_STARTS else {}
-        result = SOLVERS[self.solver](problem, tol=self.tol, max_iter=max_iter, start=start, **extra)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # the result is looked at
+            result = checked(SOLVERS[self.solver](problem, tol=self.tol, max_iter=max_iter, start=start, **extra))
         if result.interrupted:
             interrupted.set()
         return without_zero_kernels(problem, result)
@@ -450,6 +452,15 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
                 f"{reached}; {remedy}.",
                 ConvergenceWarning,
             )
+
+
+def checked(result: Result) -> Result:
+    """Return a result whose numbers are finite, or say that the objective overflows."""
+    machine, certificate = result.machine, result.certificate
+    parts = (result.weights, machine.beta, machine.intercept, certificate.primal)
+    if not all(np.all(np.isfinite(part)) for part in parts) or np.isinf(certificate.gap):
+        raise ValueError(OVERFLOWS)
+    return result
 
 
 def as_norm(norm: Any) -> Norm:

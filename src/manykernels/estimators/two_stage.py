@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
+from scipy.linalg import LinAlgWarning
 from sklearn.base import ClassifierMixin, RegressorMixin, clone, is_classifier, is_regressor
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import KFold, ParameterGrid, StratifiedKFold, check_cv
@@ -158,7 +159,12 @@ class _TwoStage(ContributionsMixin, AlignedEstimator):
     def _fold_score(
         self, learner: Any, K: np.ndarray, y: np.ndarray, train: np.ndarray, test: np.ndarray, unit: float | None
     ) -> float:
-        kept = _fitted(learner, K, y, train, unit)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", LinAlgWarning)
+            try:
+                kept = _fitted(learner, K, y, train, unit)
+            except LinAlgWarning:  # parameters with which rounding decides are no choice
+                return -np.inf
         rows = np.flatnonzero(test)
         return self._score(learner, K[np.ix_(rows, kept)], y[rows], test[rows])
 

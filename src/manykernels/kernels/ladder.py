@@ -406,13 +406,13 @@ class LadderBank:
         scale, largest = self.scale[indices], self.largest_diagonals(np.asarray(indices))
         inverse_norms = np.ones((len(indices), self.n_samples)) if self.is_cosine else None
         if means is None or totals is None:
-            return Normalization(scale, inverse_norms, None, None, largest)
+            return Normalization(scale, inverse_norms, None, None, largest, np.ones(scale.size))
         own_means, own_totals = np.empty((len(indices), self.n_samples)), np.empty(len(indices))
         for where, f, rows in self._rows_of(np.asarray(indices)):
             nodes = slice(self._first_node[f], self._first_node[f + 1])
             basis = self._basis_of(f)[rows]
             own_means[where], own_totals[where] = basis @ means[nodes], basis @ totals[nodes]
-        return Normalization(scale, inverse_norms, own_means, own_totals, largest)
+        return Normalization(scale, inverse_norms, own_means, own_totals, largest, np.ones(scale.size))
 
     def terms(self, weights: np.ndarray) -> Terms:
         """Return the learned kernel as a sum: of the active kernels if they are few, else of the nodes."""

@@ -129,8 +129,6 @@ class Recorder:
         if isinstance(self.problem.norm, MixedNorm):
             self._drop_idle(K, self.weights, self.machine)
         rounding = self.problem.rounding(K, self.machine, self.weights) / max(abs(self.certificate.primal), 1e-300)
-        # A dual value above the primal one is rounding too, and of that size.
-        rounding = max(rounding, -self.certificate.gap)
         certificate = replace(self.certificate, rounding=rounding if rounding > self.tol else 0.0)
         return Result(
             weights=self.weights,
@@ -160,3 +158,5 @@ class Recorder:
         certificate = problem.certificate(kept, same, quad_forms)
         if abs(certificate.gap) <= max(self.tol, 1.01 * self.gap):  # rounding may move it
             self.keep(kept, same, certificate)
+        else:
+            problem.bank.combine(weights, out=K)
