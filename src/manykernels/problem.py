@@ -117,6 +117,8 @@ class Problem:
     fit_intercept : bool
     memory : int, optional
         Bytes that a solver may take beside the bank: ``solver="auto"`` leaves out methods that need more.
+    offset : float
+        What will be added to the intercepts: a huge one leaves them few digits, which the certificate is to see.
 
     Examples
     --------
@@ -143,6 +145,7 @@ class Problem:
     C: np.ndarray
     fit_intercept: bool = True
     memory: int | None = None
+    offset: float = 0.0
 
     def require(self, needs: frozenset[str], solver: str) -> None:
         """Raise before any work if the kernels cannot do what a solver needs, naming what is missing."""
@@ -301,7 +304,8 @@ class Problem:
         intercept = np.zeros(beta.shape[0])
         if self.fit_intercept:
             for t in range(beta.shape[0]):
-                intercept[t] = self.loss.best_intercept(self.y[t], decision[t], self.C[t])
+                best = self.loss.best_intercept(self.y[t], decision[t], self.C[t])
+                intercept[t] = (best + self.offset) - self.offset
         return Machine(beta, decision, intercept)
 
     def quad_forms(self, machine: Machine, subset: np.ndarray | None = None) -> np.ndarray:

@@ -405,6 +405,7 @@ def _judge_twin(case: Case, fitted: Fitted, verdict: Verdict) -> None:
     theirs = (second.dual_objective_, second.objective_)
     size = max(map(abs, (*mine, *theirs)))
     slack = (AGREE if case.tol <= 1e-4 else 0.1 * case.tol) * size
+    slack += factor * _admitted(first) + _admitted(second)
     if size < _LEAST:
         return
     apart = theirs[0] > mine[1] + slack or (not one_sided and mine[0] > theirs[1] + slack)
@@ -412,6 +413,12 @@ def _judge_twin(case: Case, fitted: Fitted, verdict: Verdict) -> None:
         verdict.fault(f"{case.again}: another optimum", f"{mine} and {theirs}")
     if case.again in ("permute samples", "split sample") and case.estimator == "mkl":
         _compare_predictions(case, fitted, again, verdict)
+
+
+def _admitted(model: Any) -> float:
+    """Return how far off, by its own account, the values of a fit may be: what the gap says beyond their difference."""
+    values = (model.objective_, model.dual_objective_)
+    return max(model.gap_ * max(map(abs, values)) - abs(values[0] - values[1]), 0.0)
 
 
 def _compare_predictions(case: Case, fitted: Fitted, again: Fitted, verdict: Verdict) -> None:

@@ -255,7 +255,7 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
             # Mixed norms learn the groups of the kernels here.
             own = norm.bind(_every_group(bank.groups)) if isinstance(norm, MixedNorm) else norm
             # A parametric bank offers less than a finite one; solvers ask for what they need.
-            rest = (self.fit_intercept, workbench.solver_bytes)
+            rest = (self.fit_intercept, workbench.solver_bytes, offset)
             problems = [Problem(cast(Any, bank), loss, own, y[t], C[t], *rest) for t in tasks]
             try:
                 return bank, self._solve(problems, workbench.starts(problems))
