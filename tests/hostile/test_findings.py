@@ -44,6 +44,9 @@ NUMBERS = {
         task="regression", n=40, y_scale=1e100, norm=("penalty", 1.0, 1.0), solver="pgd", C=1e-4
     ),
     "targets of 1e160, a quadratic penalty": Case(task="regression", y_scale=1e160, norm=("penalty", 2.0, 1.0)),
+    "targets far from 0": Case(
+        task="regression", y_shift=1e6, y_scale=1e30, C=1e6, kernels=(NARROW,), weights="all 1e12"
+    ),
     "cosines of data of 1e-160": Case(scale=1e-160, kernels=(LINEAR,), normalize="cosine"),
     "projections of data far from the origin": Case(
         task="multiclass",

@@ -295,7 +295,7 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
             sample_weight=samples.weight,
             memory_budget=max(left, 1),
         )
-        problem = FamilyProblem(bound, self._loss(), self._norm(), y, C, self.fit_intercept)
+        problem = FamilyProblem(bound, self._loss(), self._norm(), y, C, self.fit_intercept, offset)
         precision = "double" if self.tol < DOUBLE_BELOW else "single"
         with listen(print_step) if self.verbose else nullcontext():
             found = self._solve_family(problem, precision)
