@@ -64,7 +64,7 @@ class RowProblem(Problem):
         """Return the dual value of the problem with the weights fixed."""
         return -sum(0.5 * solution.quadratic + solution.conjugates for solution in machine.solutions)
 
-    def rounding(self, K: Any, machine: Any) -> float:
+    def rounding(self, K: Any, machine: Any, weights: np.ndarray | None = None) -> float:
         """Return about how far products of rounded features move the primal value."""
         return self.bank.unit_roundoff * float(np.sqrt(K.columns.size)) * abs(self.objective(machine))
 

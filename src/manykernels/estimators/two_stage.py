@@ -95,8 +95,11 @@ class _TwoStage(ContributionsMixin, AlignedEstimator):
         if unknown:
             raise ValueError(f"grid names parameters that {type(learner).__name__} does not have: {unknown}.")
 
-    def _learner(self) -> tuple[Any, dict | None]:
-        """Return the second stage and the grid that its parameters are chosen from, if any."""
+    def _learner(self, level: float = 1.0) -> tuple[Any, dict | None]:
+        """Return the second stage and the grid that its parameters are chosen from, if any.
+
+        Those of its own are for kernels of mean diagonal 1; for others they are in the unit of their ``level``.
+        """
         raise NotImplementedError
 
     def _folds(self, y: np.ndarray) -> Any:
@@ -112,6 +115,8 @@ class _TwoStage(ContributionsMixin, AlignedEstimator):
         learner, grid = self._learner()
         (predictor,) = self._predictors
         K, own = predictor.kernel.cross(predictor.kernel.X), y[samples.rows]
+        if self.learner is None and self.grid is None and self.normalize is None:
+            learner, grid = self._learner(float(np.average(K.diagonal(), weights=samples.weight)) or 1.0)
         unit = None
         if not has_fit_parameter(learner, "sample_weight"):
             if np.unique(weight[weight > 0]).size > 1:
@@ -335,9 +340,9 @@ class TwoStageMKLClassifier(ClassifierMixin, _TwoStage):
         self._learn_kernel(self._table(given, X), X, y[samples.rows], samples, Target.of_classes)
         self._learn(y, weight, samples)
 
-    def _learner(self) -> tuple[Any, dict | None]:
+    def _learner(self, level: float = 1.0) -> tuple[Any, dict | None]:
         if self.learner is None:
-            return SVC(kernel="precomputed"), {"C": _CS} if self.grid is None else self.grid
+            return SVC(kernel="precomputed"), {"C": [C / level for C in _CS]} if self.grid is None else self.grid
         return self._given_learner(), self.grid
 
     def _folds(self, y: np.ndarray) -> Any:
@@ -410,9 +415,10 @@ held_out_alignment_, shrinkage_, learner_, best_params_, feature_importances_, .
         self._learn_kernel(self._table(given, X), X, target, samples, Target.of_values)
         self._learn(y - self.offset_, weight, samples)
 
-    def _learner(self) -> tuple[Any, dict | None]:
+    def _learner(self, level: float = 1.0) -> tuple[Any, dict | None]:
         if self.learner is None:
-            return KernelRidge(kernel="precomputed"), {"alpha": _ALPHAS} if self.grid is None else self.grid
+            grid = {"alpha": [alpha * level for alpha in _ALPHAS]} if self.grid is None else self.grid
+            return KernelRidge(kernel="precomputed"), grid
         return self._given_learner(), self.grid
 
     def _folds(self, y: np.ndarray) -> Any:
