@@ -67,8 +67,7 @@ class Certificate:
         if math.isnan(self.dual):
             return UNKNOWN
         scale = max(abs(self.primal), abs(self.dual))
-        # Each by itself, since the difference of two huge numbers may overflow.
-        relative = abs(self.primal / scale - self.dual / scale) if scale > 0 else 0.0
+        relative = abs(float(self.primal) - float(self.dual)) / scale if scale > 0 else 0.0
         return max(relative, self.rounding) if self.rounding > 0 else relative
 
     def within(self, tol: float) -> bool:
