@@ -45,6 +45,8 @@ class Problem:
     fit_intercept : bool
     memory : int, optional
         Bytes that a solver may take beside the bank: ``solver="auto"`` leaves out methods that need more.
+    offset : float
+        What will be added to the intercepts: a huge one leaves them few digits, which the certificate is to see.
 
     Examples
     --------
@@ -71,6 +73,7 @@ class Problem:
     C: np.ndarray
     fit_intercept: bool = True
     memory: int | None = None
+    offset: float = 0.0
 
     def tail(self, size: int) -> Problem:
         """Return the problem of the last ``size`` samples."""
@@ -78,7 +81,9 @@ class Problem:
 
     def solve(self, K: CombinedKernel, start: Iterate | None = None, tol: float = 1e-3) -> Machine:
         """Return the machine of every task for the fixed kernel K, warm-started."""
-        return inner.solve(K, self.loss, self.y, self.C, intercept=self.fit_intercept, start=start, tol=tol)
+        return inner.solve(
+            K, self.loss, self.y, self.C, intercept=self.fit_intercept, offset=self.offset, start=start, tol=tol
+        )
 
     def feasible(self, beta: np.ndarray, t: int) -> np.ndarray:
         """Return the nearest beta in the domain of the dual: the box, and 1' beta = 0 with an intercept."""
@@ -86,7 +91,7 @@ class Problem:
 
     def machine(self, beta: np.ndarray, decision: np.ndarray) -> Machine:
         """Return the machine with these coefficients, K beta and the intercepts that are best for them."""
-        return inner.machine_of(self.loss, self.y, self.C, beta, decision, self.fit_intercept)
+        return inner.machine_of(self.loss, self.y, self.C, beta, decision, self.fit_intercept, self.offset)
 
     def quad_forms(self, machine: Machine, subset: np.ndarray | None = None) -> np.ndarray:
         """Return q_k summed over the tasks, for the kernels of the subset (default: all)."""

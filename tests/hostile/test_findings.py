@@ -10,6 +10,7 @@ from tests.hostile.test_properties import check
 LINEAR, NARROW = KernelRecipe("linear"), KernelRecipe(value=1e-3)
 ZERO = KernelRecipe("given zero", group="b")
 GIVEN = KernelRecipe("given gaussian")
+GAUSSIAN_LADDER = KernelRecipe("ladder")
 
 
 def free(width: float, kind: str = "gaussian") -> tuple[KernelRecipe]:
@@ -36,6 +37,30 @@ NUMBERS = {
     ),
     "targets of 1e160": Case(task="regression", y_scale=1e160),
     "targets of 1e160, aligned": Case(estimator="two_stage", task="regression", y_scale=1e160),
+    "targets of 1e160, epsilon-insensitive": Case(
+        task="regression", y_scale=1e160, loss="epsilon_insensitive", epsilon=1e157
+    ),
+    "targets of 1e100, projected gradients": Case(
+        task="regression", n=40, y_scale=1e100, norm=("penalty", 1.0, 1.0), solver="pgd", C=1e-4
+    ),
+    "targets of 1e160, a quadratic penalty": Case(task="regression", y_scale=1e160, norm=("penalty", 2.0, 1.0)),
+    "targets far from 0": Case(
+        task="regression", y_shift=1e6, y_scale=1e30, C=1e6, kernels=(NARROW,), weights="all 1e12"
+    ),
+    "cosines of data of 1e-160": Case(scale=1e-160, kernels=(LINEAR,), normalize="cosine"),
+    "projections of data far from the origin": Case(
+        task="multiclass",
+        n=7,
+        d=5,
+        scale=10.0,
+        shift=1.6e9,
+        kernels=(KernelRecipe(value=30.0, columns=(0,)), KernelRecipe("overlap", columns=(3, 4))),
+        norm=("mixed", 1.5),
+        loss="squared_hinge",
+        normalize=None,
+        approximation="fourier",
+        rank=100,
+    ),
     "a polynomial without normalization": Case(
         task="regression", n=40, scale=10.0, shift=2000.0, C=1e3, kernels=(KernelRecipe("polynomial"),), normalize=None
     ),
@@ -49,6 +74,23 @@ WEIGHTS = {
     ),
     "a weight of 5e-324": Case(
         kernels=(KernelRecipe("polynomial", degree=3),), loss="squared_hinge", weights="one 5e-324"
+    ),
+    "a weight of 5e-324, aligned": Case(estimator="two_stage", kernels=(LINEAR,), weights="one 5e-324"),
+    "a weight of 5e-324, a penalty": Case(
+        n=4, loss="squared", norm=("penalty", 1.0, 1e-2), C=1e-6, weights="one 5e-324"
+    ),
+    "a weight of 1e-300, huge targets": Case(task="regression", n=2, y_scale=1e12, C=100.0, weights="one 1e-300"),
+    "a cost of 1e12, unit trace": Case(
+        seed=345,
+        n=7,
+        scale=1e22,
+        shift=1e27,
+        constant="zero",
+        kernels=(KernelRecipe("overlap"),),
+        loss="squared",
+        normalize="trace",
+        weights="one 1e12",
+        again="split sample",
     ),
     "a weight of 5e-324, regression": Case(
         task="regression", d=3, kernels=(LINEAR,), loss="epsilon_insensitive", weights="one 5e-324"
@@ -70,6 +112,10 @@ KERNELS = {
         normalize=None,
         solver="group_lasso",
     ),
+    "a constant ladder, centered, without normalization": Case(
+        task="regression", n=3, kernels=(GAUSSIAN_LADDER,), center=True, normalize=None, weights="some zero"
+    ),
+    "a polynomial and a ladder": Case(n=3, d=1, kernels=(KernelRecipe("polynomial"), GAUSSIAN_LADDER)),
     "centered waves that hardly move": Case(
         seed=774,
         n=7,
@@ -90,6 +136,18 @@ ESTIMATORS = {
         loss="epsilon_insensitive",
         C=1e4,
         kernels=(KernelRecipe("ladder", 0.03, columns=(0,)),),
+    ),
+    "two stages, without normalization": Case(
+        estimator="two_stage",
+        task="multiclass",
+        seed=757,
+        n=60,
+        scale=1e9,
+        layout="int",
+        target="rare",
+        kernels=(GAUSSIAN_LADDER, KernelRecipe("overlap")),
+        alignment="independent",
+        normalize=None,
     ),
     "two stages": Case(estimator="two_stage"),
     "products": Case(estimator="family", family="products", norm=("lp", 2.0)),

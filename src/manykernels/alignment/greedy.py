@@ -249,7 +249,7 @@ class _Selection:
             closed = self.bound - self.alignment <= self.tol * self.alignment
             if closed or self.alignment - before <= max(0.01 * self.tol * self.alignment, _ROUNDING):
                 break
-        converged = self.reached.gap <= self.tol
+        converged = bool(self.reached.gap <= self.tol)
         return replace(self.reached, converged=converged, interrupted=interrupted, trace=self.trace)
 
     def _go_on(self, found: list) -> None:

@@ -21,8 +21,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_regressor
 
+from manykernels.compute.pairwise import power_of_two
 from manykernels.compute.threads import one_blas_thread
 from manykernels.kernels.centered import centered
+
+_SMALL, _LARGE = 1e-50, 1e50
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ class Target:
     Attributes
     ----------
     values : ndarray of shape (n_columns, n_samples)
-        Of weighted mean 0.
+        Of weighted mean 0; huge and tiny ones in another unit.
     weight : ndarray of shape (n_samples,)
 
     Examples
@@ -63,6 +66,9 @@ class Target:
     @classmethod
     def _centered(cls, values: np.ndarray, sample_weight: Any) -> Target:
         weight = checked_weight(sample_weight, values.shape[1])
+        # The alignment does not depend on the unit, but fourth powers of the values must not leave the range.
+        size = float(np.abs(values).max(initial=0.0))
+        values = values / power_of_two(size) if not _SMALL < size < _LARGE else values
         centered = values - np.average(values, axis=1, weights=weight)[:, None]
         # What is left of a constant target is rounding.
         constant = np.abs(centered).max(axis=1) <= 1e-14 * np.abs(values).max(axis=1)

@@ -6,11 +6,23 @@ import numpy as np
 
 from manykernels.core.protocols import Measured
 
+# Relative error of a kernel value in double precision, after a distance, a function of it and a normalization.
+_DOUBLE = 2.0**-49
+
 
 class Rounded:
-    """What combined kernels share whose diagonal is known: how far the rounding of their values moves an objective."""
+    """What combined kernels share whose diagonal is known: how far the rounding of their values moves an objective.
+
+    Attributes
+    ----------
+    unit_roundoff : float
+        Relative error of the kernel values.
+    lost : float
+        The size of the error that centering has left in each value.
+    """
 
     unit_roundoff: float
+    lost: float = 0.0
 
     def diagonal(self) -> np.ndarray:
         """Return the diagonal, shape (n_samples,)."""
@@ -22,7 +34,8 @@ class Rounded:
         An error of u in each kernel value moves the prediction i by about
         e_i = u * sqrt(sum_j K_ij^2 beta_j^2) <= u * sqrt(K_ii) * ||sqrt(K_jj) beta_j||.
         A support vector at a corner of its loss passes it on C_i times; where the loss is smooth, its slope is -beta_i,
-        and the rest is of second order.
+        and the rest is of second order. What centering has lost of the kernels is counted beside: there each value has
+        an error of one size, e_i = size * ||beta||.
 
         Parameters
         ----------
@@ -34,7 +47,8 @@ class Rounded:
         root = np.sqrt(np.maximum(self.diagonal(), 0.0))
         with np.errstate(over="ignore", invalid="ignore"):
             moved = np.sqrt(np.sum((root * machine.beta) ** 2, axis=1, keepdims=True))
-            errors = self.unit_roundoff * moved * root
+            errors = max(self.unit_roundoff, _DOUBLE) * moved * root
+            errors = errors + self.lost * np.linalg.norm(machine.beta, axis=1, keepdims=True)
             if smooth:
                 passed = np.abs(machine.beta) * errors + C * errors**2
             else:

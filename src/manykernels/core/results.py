@@ -103,18 +103,21 @@ class Certificate:
 
     @property
     def gap(self) -> float:
-        """The relative duality gap, (primal - dual) / max(|primal|, |dual|), and not below ``rounding``."""
+        """The relative duality gap, |primal - dual| / max(|primal|, |dual|), and not below ``rounding``.
+
+        A dual value above the primal one is rounding too, and of that size.
+        """
         if not math.isfinite(self.primal) or math.isinf(self.dual):
             return math.inf
         if math.isnan(self.dual):
             return UNKNOWN
         scale = max(abs(self.primal), abs(self.dual))
-        relative = (self.primal - self.dual) / scale if scale > 0 else 0.0
+        relative = abs(float(self.primal) - float(self.dual)) / scale if scale > 0 else 0.0
         return max(relative, self.rounding) if self.rounding > 0 else relative
 
     def within(self, tol: float) -> bool:
-        """Return whether the gap is at most ``tol``; one that is clearly negative is rounding and certifies nothing."""
-        return -tol <= self.gap <= tol
+        """Return whether the gap is at most ``tol``."""
+        return bool(self.gap <= tol)
 
     def improves(self, other: Certificate | None) -> bool:
         """Return whether this is the better certificate: the one with the smaller gap.
@@ -128,7 +131,7 @@ class Certificate:
             return True
         if max(self.primal, other.primal) > _USELESS * min(abs(self.primal), abs(other.primal)):
             return self.primal < other.primal
-        return abs(self.gap) < abs(other.gap)
+        return self.gap < other.gap
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,7 @@
 """Training samples in a canonical form: no sample twice, none of weight 0, in an order of their own.
 
+A weight below the smallest normal double has lost digits, and what is computed from it would be noise: it counts as 0.
+
 The order looks random but depends on the samples alone, so that the last n of them are a random part of the data:
 that is what a coarse solution of a large problem is found on.
 
@@ -14,6 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+LEAST_WEIGHT = float(np.finfo(float).tiny)
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,7 @@ def distinct_samples(X: Any, y: np.ndarray, sample_weight: np.ndarray) -> Sample
     >>> sorted(zip(samples.rows.tolist(), samples.weight.tolist()))
     [(0, 3.0), (1, 1.0)]
     """
-    used = np.flatnonzero(sample_weight > 0)
+    used = np.flatnonzero(sample_weight >= LEAST_WEIGHT)
     if used.size == 0:
         raise ValueError("sample_weight is zero for every sample: there is nothing to learn from.")
     keys = _sparse_keys(X, y, used) if hasattr(X, "indptr") else _dense_keys(X, y, used)

@@ -21,13 +21,14 @@ from manykernels.compute.memory import budget_bytes, human_bytes
 from manykernels.core.checks import check_choice, check_count, check_number, is_number
 from manykernels.core.notices import warn
 from manykernels.core.progress import listen
-from manykernels.core.results import Certificate, Result
+from manykernels.core.results import OVERFLOWS, Certificate, Result
 from manykernels.core.rows import CheckedRows, is_on_disk, refuse_row_source
 from manykernels.core.samples import Samples, distinct_samples
 from manykernels.core.solver import Solver
 from manykernels.estimators.contributions import ContributionsMixin
 from manykernels.estimators.kernel_estimator import (
     KernelEstimator,
+    check_costs,
     print_step,
 )
 from manykernels.estimators.memory_plan import DOUBLE_BELOW, HEADROOM, MemoryPlan, plan_memory
@@ -199,6 +200,7 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
         ``offset`` was subtracted from y and goes to the intercepts; a workbench carries kernels and weights from one
         fit to the next. Returns whether Ctrl-C ended the fit early.
         """
+        check_costs(C)
         if isinstance(self.kernels, Family):
             return self._fit_family(self.kernels, table, X, samples, y, C, offset)
         workbench = Workbench() if workbench is None else workbench
@@ -221,7 +223,7 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
             # Norms learn the groups of the kernels here.
             own = norm.bind(_every_group(bank.groups))
             # A parametric bank offers less than a finite one; solvers ask for what they need.
-            rest = (self.fit_intercept, workbench.solver_bytes)
+            rest = (self.fit_intercept, workbench.solver_bytes, offset)
             problems = [Problem(cast(Any, bank), loss, own, y[t], C[t], *rest) for t in tasks]
             try:
                 return bank, self._solve(problems, workbench.starts(problems))
@@ -261,12 +263,13 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
             sample_weight=samples.weight,
             memory_budget=max(left, 1),
         )
-        problem = FamilyProblem(bound, self._loss(), self._norm(), y, C, self.fit_intercept)
+        problem = FamilyProblem(bound, self._loss(), self._norm(), y, C, self.fit_intercept, offset)
         precision = "double" if self.tol < DOUBLE_BELOW else "single"
         with listen(print_step) if self.verbose else nullcontext():
             found = self._solve_family(problem, precision)
             if precision == "single" and self._want_digits([found.result]):
                 found = self._solve_family(problem, "double")
+        checked(found.result)
         if not found.result.interrupted:
             check_combination(found.bank, found.result.weights)
         self._set_attributes(found.bank, [found.result], samples, offset)
@@ -352,7 +355,8 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
         max_iter = 1 if interrupted.is_set() else int(self.max_iter)
         solver = self._solver()
         extra = {"random_state": self.random_state} if solver.draws else {}
-        result = solver(problem, tol=self.tol, max_iter=max_iter, start=start, **extra)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # the result is looked at
+            result = checked(solver(problem, tol=self.tol, max_iter=max_iter, start=start, **extra))
         if result.interrupted:
             interrupted.set()
         return without_zero_kernels(problem, result)
@@ -414,6 +418,15 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
                 f"{reached}; {remedy}.",
                 ConvergenceWarning,
             )
+
+
+def checked(result: Result) -> Result:
+    """Return a result whose numbers are finite, or say that the objective overflows."""
+    machine, certificate = result.machine, result.certificate
+    parts = (result.weights, machine.beta, machine.intercept, certificate.primal)
+    if not all(np.all(np.isfinite(part)) for part in parts) or np.isinf(certificate.gap):
+        raise ValueError(OVERFLOWS)
+    return result
 
 
 def as_norm(norm: Any) -> Norm:

@@ -15,6 +15,7 @@ from manykernels.compute.threads import one_blas_thread
 from manykernels.core.checks import check_choice
 from manykernels.core.results import Step
 from manykernels.core.rows import CheckedRows, is_dask, is_on_disk, refuse_row_source
+from manykernels.core.samples import LEAST_WEIGHT
 from manykernels.estimators.predictor import Predictor
 from manykernels.kernels import KernelBank
 from manykernels.kernels.missing import CENTER_NEEDS_ALL, check_views, has_gaps
@@ -281,3 +282,11 @@ def print_step(step: Step) -> None:
         f"iteration {step.iteration:4d}  {step.seconds:8.2f} s  objective {step.objective:.8g}  "
         f"gap {step.gap:.2e}  kernels {step.n_active}"
     )
+
+
+def check_costs(C: np.ndarray) -> None:
+    """Raise where C times a weight has lost its digits at the lower end of the range of doubles."""
+    lost = (C > 0) & (C < LEAST_WEIGHT)
+    if np.any(lost) or not np.any(C):
+        least = C[lost].min() if np.any(lost) else 0.0
+        raise ValueError(f"C times the sample weight must be 0 or at least {LEAST_WEIGHT:.2g}, got {least:.2g}.")

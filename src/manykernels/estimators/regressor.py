@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 
+from manykernels.compute.scales import weighted_mean
 from manykernels.core.checks import check_choice, check_number
 from manykernels.estimators.base import BaseMKL, Workbench
 from manykernels.estimators.by_rows import fit_rows, goes_by_rows, in_memory
@@ -110,7 +111,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         X, y, samples = self._read(given, y, sample_weight, numeric=True)
         target = y[samples.rows].astype(np.float64)
         # The intercept takes up any offset of the target, which would only cost digits.
-        offset = float(np.average(target, weights=samples.weight)) if self.fit_intercept else 0.0
+        offset = weighted_mean(target, samples.weight) if self.fit_intercept else 0.0
         C = self.C * samples.weight
         self._fit_tasks(self._table(given, X), X, samples, (target - offset)[None, :], C[None, :], offset, workbench)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
+from scipy.linalg import LinAlgWarning
 from sklearn.base import ClassifierMixin, RegressorMixin, clone, is_classifier, is_regressor
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import KFold, ParameterGrid, StratifiedKFold, check_cv
@@ -18,6 +19,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, has_fit_parameter, validate_data
 
 from manykernels.alignment.measures import Target
+from manykernels.compute.pairwise import power_of_two
+from manykernels.compute.scales import weighted_mean
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.checks import is_number
 from manykernels.core.notices import shown
@@ -92,8 +95,11 @@ class _TwoStage(ContributionsMixin, AlignedEstimator):
         if unknown:
             raise ValueError(f"grid names parameters that {type(learner).__name__} does not have: {unknown}.")
 
-    def _learner(self) -> tuple[Any, dict | None]:
-        """Return the second stage and the grid that its parameters are chosen from, if any."""
+    def _learner(self, level: float = 1.0) -> tuple[Any, dict | None]:
+        """Return the second stage and the grid that its parameters are chosen from, if any.
+
+        Those of its own are for kernels of mean diagonal 1; for others they are in the unit of their ``level``.
+        """
         raise NotImplementedError
 
     def _folds(self, y: np.ndarray) -> Any:
@@ -109,6 +115,8 @@ class _TwoStage(ContributionsMixin, AlignedEstimator):
         learner, grid = self._learner()
         (predictor,) = self._predictors
         K, own = predictor.kernel.cross(predictor.kernel.X), y[samples.rows]
+        if self.learner is None and self.grid is None and self.normalize is None:
+            learner, grid = self._learner(float(np.average(K.diagonal(), weights=samples.weight)) or 1.0)
         unit = None
         if not has_fit_parameter(learner, "sample_weight"):
             if np.unique(weight[weight > 0]).size > 1:
@@ -156,7 +164,12 @@ class _TwoStage(ContributionsMixin, AlignedEstimator):
     def _fold_score(
         self, learner: Any, K: np.ndarray, y: np.ndarray, train: np.ndarray, test: np.ndarray, unit: float | None
     ) -> float:
-        kept = _fitted(learner, K, y, train, unit)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", LinAlgWarning)
+            try:
+                kept = _fitted(learner, K, y, train, unit)
+            except LinAlgWarning:  # parameters with which rounding decides are no choice
+                return -np.inf
         rows = np.flatnonzero(test)
         return self._score(learner, K[np.ix_(rows, kept)], y[rows], test[rows])
 
@@ -327,9 +340,9 @@ class TwoStageMKLClassifier(ClassifierMixin, _TwoStage):
         self._learn_kernel(self._table(given, X), X, y[samples.rows], samples, Target.of_classes)
         self._learn(y, weight, samples)
 
-    def _learner(self) -> tuple[Any, dict | None]:
+    def _learner(self, level: float = 1.0) -> tuple[Any, dict | None]:
         if self.learner is None:
-            return SVC(kernel="precomputed"), {"C": _CS} if self.grid is None else self.grid
+            return SVC(kernel="precomputed"), {"C": [C / level for C in _CS]} if self.grid is None else self.grid
         return self._given_learner(), self.grid
 
     def _folds(self, y: np.ndarray) -> Any:
@@ -397,20 +410,23 @@ held_out_alignment_, shrinkage_, learner_, best_params_, feature_importances_, .
         y = y.astype(np.float64)
         samples = distinct_samples(X, y, weight)
         target = y[samples.rows]
-        self.offset_ = float(np.average(target, weights=samples.weight))
+        self.offset_ = weighted_mean(target, samples.weight)
+        self._unit = power_of_two(float(np.abs(target).max()))
         self._learn_kernel(self._table(given, X), X, target, samples, Target.of_values)
         self._learn(y - self.offset_, weight, samples)
 
-    def _learner(self) -> tuple[Any, dict | None]:
+    def _learner(self, level: float = 1.0) -> tuple[Any, dict | None]:
         if self.learner is None:
-            return KernelRidge(kernel="precomputed"), {"alpha": _ALPHAS} if self.grid is None else self.grid
+            grid = {"alpha": [alpha * level for alpha in _ALPHAS]} if self.grid is None else self.grid
+            return KernelRidge(kernel="precomputed"), grid
         return self._given_learner(), self.grid
 
     def _folds(self, y: np.ndarray) -> Any:
         return KFold(min(self.cv, y.size)) if y.size >= 4 else None
 
     def _score(self, learner: Any, K: np.ndarray, y: np.ndarray, weight: np.ndarray) -> float:
-        return -float(weight @ (learner.predict(K) - y) ** 2)
+        # In a unit near the size of the targets, so that the squares of huge ones do not overflow.
+        return -float(weight @ ((learner.predict(K) - y) / self._unit) ** 2)
 
     @one_blas_thread()
     def predict(self, X: Any) -> np.ndarray:

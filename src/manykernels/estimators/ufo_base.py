@@ -22,6 +22,7 @@ from manykernels.core.samples import Samples
 from manykernels.estimators.contributions import ContributionsMixin
 from manykernels.estimators.kernel_estimator import (
     KernelEstimator,
+    check_costs,
     print_step,
 )
 from manykernels.estimators.memory_plan import HEADROOM
@@ -43,6 +44,8 @@ from manykernels.outer.ufo_theta import FeatureTheta, SampleTheta, Start, Theta,
 
 STEPS, FEATURES = ("auto", "exact", "gradient"), ("auto", "explicit", "kernel")
 _LONG_TRACE = 1000
+# Rounded kernel values may move the objective by this part of the gap.
+_ROUNDING_SHARE = 0.1
 _FROZEN = (
     "kernels",
     "alpha",
@@ -85,6 +88,7 @@ class Bench:
     bias: np.ndarray | None = None
     source: PairValues | FeatureMaps | None = None
     start: Start | None = None
+    precision: str = "single"
 
 
 class BaseUFO(ContributionsMixin, KernelEstimator):
@@ -109,6 +113,7 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
 
     def _fit(self, given: Any, y: Any, sample_weight: Any) -> None:
         task = self._prepare(given, y, sample_weight)
+        check_costs(task.C)
         self._learn(task, self._warm_bench(task))
 
     def _prepare(self, given: Any, y: Any, sample_weight: Any) -> Task:
@@ -116,11 +121,13 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
 
     def _learn(self, task: Task, bench: Bench) -> None:
         """Walk, and set the attributes."""
-        samples, theta = task.samples, self._theta(task, bench)
+        samples, seed = task.samples, check_random_state(self.random_state).randint(2**31 - 1)
+        theta, result = self._walk(task, bench, seed)
         assert bench.bank is not None
-        random = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-        with listen(print_step) if self.verbose else nullcontext():
-            result = ufo(theta, epochs=self.epochs, sampling=self.sampling, tol=self.tol, random_state=random)
+        if bench.bank.precision == "single" and not result.interrupted and self._wants_digits(task, bench.bank, result):
+            bench.bank, bench.source, bench.precision = None, None, "double"
+            theta, result = self._walk(task, bench, seed)
+            assert bench.bank is not None
         bench.start = theta.state()
         self._last = task.mark(), self._frozen()["loss"], bench.start
         self._stream = self._following(bench.bank, theta, result)
@@ -141,6 +148,22 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
                 ConvergenceWarning,
             )
 
+    def _walk(self, task: Task, bench: Bench, seed: int) -> tuple[Theta, UfoResult]:
+        theta = self._theta(task, bench)
+        with listen(print_step) if self.verbose else nullcontext():
+            random = np.random.default_rng(seed)
+            return theta, ufo(theta, epochs=self.epochs, sampling=self.sampling, tol=self.tol, random_state=random)
+
+    def _wants_digits(self, task: Task, bank: BoundBank, result: UfoResult) -> bool:
+        """Return whether rounded kernel values may move the objective by a tenth of the gap that is told or wanted.
+
+        Their errors are independent: that of a prediction is about the largest times ||beta||.
+        """
+        moved = bank.unit_roundoff * float(result.coef @ bank.largest_diagonals(np.arange(bank.n_kernels)))
+        passed = float(np.sum(task.C)) * moved * float(np.linalg.norm(result.beta))
+        wanted = _ROUNDING_SHARE * max(self.tol, result.certificate.gap)
+        return passed > wanted * abs(result.certificate.primal)
+
     def _warm_bench(self, task: Task) -> Bench:
         """Return a new bench; with a warm start, one that goes on where the last fit on the same data ended."""
         if not (self.warm_start and hasattr(self, "_last")):
@@ -156,10 +179,11 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         own = {name: getattr(self, name) for name in _FROZEN if hasattr(self, name)}
         return {**own, "loss": (own["loss"], own.pop("epsilon", None))}
 
-    def _bound(self, table: Any, X: Any, weight: np.ndarray) -> BoundBank:
+    def _bound(self, table: Any, X: Any, weight: np.ndarray, precision: str = "single") -> BoundBank:
         tell_choice(self.kernels, table)
         bank = self._bank(table).written_out()
         own: dict[str, Any] = {"normalize": self.normalize, "check_kernels": self.check_kernels}
+        own["precision"] = precision
         bound = bank.bind(X, source=table, sample_weight=weight, storage="recomputed", **own)
         assert isinstance(bound, BoundBank)
         # A kernel is augmented by a constant of its own size, which for kernels of mean diagonal 1 is 1.
@@ -169,7 +193,7 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
 
     def _theta(self, task: Task, bench: Bench) -> Theta:
         if bench.bank is None:
-            bench.bank = self._bound(task.table, task.X[task.samples.rows], task.samples.weight)
+            bench.bank = self._bound(task.table, task.X[task.samples.rows], task.samples.weight, bench.precision)
             bench.bias = self._bias
         assert bench.bias is not None
         self._bias = bench.bias

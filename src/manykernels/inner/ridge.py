@@ -8,6 +8,8 @@ from scipy.linalg import cho_solve
 from manykernels.compute.linalg import cholesky_factor, principal_block
 from manykernels.compute.threads import one_blas_thread
 
+_IMBALANCE = 1e-12  # of 1' beta, beside the size of beta: more than sums of doubles leave
+
 
 @one_blas_thread()
 def solve(K: np.ndarray, Y: np.ndarray, C: np.ndarray, *, intercept: bool = True) -> tuple[np.ndarray, np.ndarray]:
@@ -53,4 +55,13 @@ def solve(K: np.ndarray, Y: np.ndarray, C: np.ndarray, *, intercept: bool = True
         solutions = solutions - np.outer(b, ones)
     beta = np.zeros(Y.shape)
     beta[:, used] = s * solutions
-    return beta, b
+    return (_balanced(beta, K.diagonal(), C) if intercept else beta), b
+
+
+def _balanced(beta: np.ndarray, diagonal: np.ndarray, C: np.ndarray) -> np.ndarray:
+    """Return beta with 1' beta = 0: what rounding has left goes to the sample where it moves the objective least."""
+    off = beta.sum(axis=1)
+    if np.any(np.abs(off) > _IMBALANCE * np.abs(beta).sum(axis=1)):
+        stiffness = diagonal + np.divide(1.0, C, out=np.full(C.shape, np.inf), where=C > 0)
+        beta[:, np.argmin(stiffness)] -= off
+    return beta

@@ -39,6 +39,8 @@ class Work:
         Targets, and the weights of the losses.
     intercept : bool
     start : Iterate or None
+    offset : float
+        What will be added to the intercepts: a huge one leaves them few digits.
     tol : float
         Relative accuracy of the objective, or of the gradient.
     """
@@ -49,6 +51,7 @@ class Work:
     C: np.ndarray
     intercept: bool
     start: Iterate | None
+    offset: float
     tol: float
 
     @property
@@ -66,7 +69,7 @@ class Work:
 
     def machine(self, betas: list[np.ndarray], decisions: list[np.ndarray]) -> Machine:
         """Return the machine of all tasks."""
-        return machine_of(self.loss, self.y, self.C, np.array(betas), np.array(decisions), self.intercept)
+        return machine_of(self.loss, self.y, self.C, np.array(betas), np.array(decisions), self.intercept, self.offset)
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,15 @@ class Rule:
 
 
 def solve(
-    K: Any, loss: Any, y: np.ndarray, C: np.ndarray, *, intercept: bool, start: Iterate | None = None, tol: float = 1e-3
+    K: Any,
+    loss: Any,
+    y: np.ndarray,
+    C: np.ndarray,
+    *,
+    intercept: bool,
+    offset: float = 0.0,
+    start: Iterate | None = None,
+    tol: float = 1e-3,
 ) -> Machine:
     """Return the machine of every task for the fixed kernel K, by the first rule that fits.
 
@@ -111,7 +122,7 @@ def solve(
     """
     offers = {"any"} | {name for name in ("smooth", "quadratic") if getattr(loss, name)}
     offers |= {"box"} if loss.has_box else set()
-    work = Work(K, loss, y, C, intercept, start, tol)
+    work = Work(K, loss, y, C, intercept, start, offset, tol)
     for rule in RULES:
         if rule.kernel <= K.can and rule.loss in offers and rule.pays(work):
             return rule.run(work)
@@ -121,7 +132,13 @@ def solve(
 
 
 def machine_of(
-    loss: Any, y: np.ndarray, C: np.ndarray, beta: np.ndarray, decision: np.ndarray, intercept: bool
+    loss: Any,
+    y: np.ndarray,
+    C: np.ndarray,
+    beta: np.ndarray,
+    decision: np.ndarray,
+    intercept: bool,
+    offset: float = 0.0,
 ) -> Machine:
     """Return the machine with these coefficients and K beta: its best intercepts, and what it is worth.
 
@@ -130,11 +147,13 @@ def machine_of(
     loss : Loss
     y, C, beta, decision : ndarrays of shape (n_tasks, n_samples)
     intercept : bool
+    offset : float
+        What will be added to the intercepts: they have the digits that this leaves.
     """
     b = np.zeros(beta.shape[0])
     if intercept:
         for t in range(beta.shape[0]):
-            b[t] = loss.best_intercept(y[t], decision[t], C[t])
+            b[t] = (loss.best_intercept(y[t], decision[t], C[t]) + offset) - offset
 
     def conjugates_at(part: float) -> float:
         return float(np.sum(loss.conjugate(y, part * beta, C)))
@@ -157,7 +176,7 @@ def feasible(loss: Any, y: np.ndarray, C: np.ndarray, beta: np.ndarray, intercep
 
 def _ridge(work: Work) -> Machine:
     beta, _ = ridge.solve(work.K.array, work.y, work.C[0], intercept=work.intercept)
-    return machine_of(work.loss, work.y, work.C, beta, work.K.product(beta), work.intercept)
+    return machine_of(work.loss, work.y, work.C, beta, work.K.product(beta), work.intercept, work.offset)
 
 
 def _same_costs(work: Work) -> bool:
@@ -228,7 +247,7 @@ def _decomposition(work: Work) -> Machine:
             tol=work.tol * box.unit,
         )
         beta[t], decision[t] = found.beta, found.gradient + box.linear
-    return machine_of(work.loss, work.y, work.C, beta, decision, work.intercept)
+    return machine_of(work.loss, work.y, work.C, beta, decision, work.intercept, work.offset)
 
 
 def _blocks(work: Work) -> Machine:
@@ -265,7 +284,7 @@ def _newton_cg(work: Work) -> Machine:
 
 def _on_features(work: Work, solve_task: Callable[[int], np.ndarray]) -> Machine:
     beta = np.array([work.feasible(solve_task(t), t) for t in range(work.n_tasks)])
-    return machine_of(work.loss, work.y, work.C, beta, work.K.product(beta), work.intercept)
+    return machine_of(work.loss, work.y, work.C, beta, work.K.product(beta), work.intercept, work.offset)
 
 
 def _n_columns(work: Work) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from manykernels.compute.scales import spread
 from manykernels.compute.threads import one_blas_thread
 from manykernels.inner.smo import BoxSolution, solve_box
 
@@ -31,5 +32,4 @@ def solve(
     >>> np.round(solve(np.outer(x, x), x, np.full(3, 10.0), epsilon=0.1).beta, 6) + 0.0
     array([-0.45,  0.  ,  0.45])
     """
-    spread = float(np.std(y)) or 1.0
-    return solve_box(K, y, -C, +C, epsilon=epsilon, start=start, intercept=intercept, tol=tol * spread)
+    return solve_box(K, y, -C, +C, epsilon=epsilon, start=start, intercept=intercept, tol=tol * spread(y))

@@ -178,6 +178,11 @@ class BoundBank(CombinesToMatrix):
         """Relative error of the kernel values that are held."""
         return 2.0**-24 if self.precision == "single" else 2.0**-53
 
+    @property
+    def centering_errors(self) -> np.ndarray | None:
+        """About how far centering has moved the values of each kernel; None where they are not centered."""
+        return self.normalization.centering_errors
+
     def describe_storage(self) -> str:
         """Return words for how the kernels are held.
 

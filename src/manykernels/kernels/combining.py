@@ -19,6 +19,11 @@ class CombinesToMatrix(ABC):
     # How many samples a problem may have that is solved for a first guess: None where the matrix itself is there.
     coarse_size: int | None = None
 
+    @property
+    def centering_errors(self) -> np.ndarray | None:
+        """The size of the error that centering leaves in each kernel's values; None where they are not centered."""
+        return None
+
     @abstractmethod
     def fill(self, weights: np.ndarray, out: np.ndarray) -> np.ndarray:
         """Write the combined kernel of the weights, of any sign, to ``out``, and return that."""
@@ -30,5 +35,12 @@ class CombinesToMatrix(ABC):
     def combine(self, weights: np.ndarray, out: CombinedMatrix | None = None) -> CombinedMatrix:
         """Return the combined kernel of non-negative weights; ``out`` is a workspace to use again."""
         K = self.workspace() if out is None else out
-        self.fill(checked_weights(weights, self.n_kernels), K.array)
+        weights = checked_weights(weights, self.n_kernels)
+        self.fill(weights, K.array)
+        K.lost = self.lost_by_centering(weights)
         return K
+
+    def lost_by_centering(self, weights: np.ndarray) -> float:
+        """Return the size of the error that centering leaves in the values of the combined kernel."""
+        errors = self.centering_errors
+        return 0.0 if errors is None else float(weights @ errors)

@@ -31,6 +31,13 @@ class CompositeBank(CombinesToMatrix):
         self.names: Sequence[str] = Chained([part.names for part in parts])
         self.groups: Sequence[str] = Chained([part.groups for part in parts])
 
+    @property
+    def centering_errors(self) -> np.ndarray | None:
+        """About how far centering has moved the values of each kernel; None where they are not centered."""
+        errors = [part.centering_errors for part in self.parts]
+        known = [error for error in errors if error is not None]
+        return np.concatenate(known) if known else None
+
     def describe_storage(self) -> str:
         """Return words for how the kernels are held."""
         return "; ".join(part.describe_storage() for part in self.parts)
@@ -178,6 +185,7 @@ def _merged(banks: list[BoundBank], order: np.ndarray) -> BoundBank:
         means=_sorted_stack([part.means for part in parts], place),
         totals=_sorted_stack([part.totals for part in parts], place),
         largest=np.concatenate([part.largest for part in parts])[place],
+        raw_level=_sorted_stack([part.raw_level for part in parts], place),
     )
     storages, shift = [], 0
     for bank in banks:

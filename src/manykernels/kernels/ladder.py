@@ -237,11 +237,11 @@ class LadderBank(CombinesToMatrix):
 
     def _learn_scale(self, normalize: str | None) -> np.ndarray:
         present = self._weight_present()
-        if normalize in (None, "cosine"):
-            return np.where(present > 0, 1.0, 0.0)  # a Gaussian kernel is its own cosine
         share = self.sample_weight / self.sample_weight.sum()
         level = self._interpolate(self._nodes.diagonal() @ share) if self.is_centered else np.ones(self.n_kernels)
         level = np.where((level > 1e-12) & (present > 0), level, np.inf)  # constant or absent columns: weight 0
+        if normalize in (None, "cosine"):
+            return np.where(np.isfinite(level), 1.0, 0.0)  # a Gaussian kernel is its own cosine
         return 1.0 / level if normalize == "mean_diag" else 1.0 / (level * np.maximum(present, 1e-300))
 
     def _weight_present(self) -> np.ndarray:
@@ -299,6 +299,11 @@ class LadderBank(CombinesToMatrix):
     def unit_roundoff(self) -> float:  # type: ignore[override]
         """Error of the kernel values: of those that are held, or of the interpolation."""
         return max(self._nodes.unit_roundoff, *(ladder.error for ladder in self.ladders))
+
+    @property
+    def centering_errors(self) -> np.ndarray | None:
+        """About how far centering has moved the values of each kernel; None where they are not centered."""
+        return self.unit_roundoff * self.scale if self.is_centered else None
 
     @property
     def is_centered(self) -> bool:
@@ -402,13 +407,13 @@ class LadderBank(CombinesToMatrix):
         scale, largest = self.scale[indices], self.largest_diagonals(np.asarray(indices))
         inverse_norms = np.ones((len(indices), self.n_samples)) if self.is_cosine else None
         if means is None or totals is None:
-            return Normalization(scale, inverse_norms, None, None, largest)
+            return Normalization(scale, inverse_norms, None, None, largest, np.ones(scale.size))
         own_means, own_totals = np.empty((len(indices), self.n_samples)), np.empty(len(indices))
         for where, f, rows in self._rows_of(np.asarray(indices)):
             nodes = slice(self._first_node[f], self._first_node[f + 1])
             basis = self._basis_of(f)[rows]
             own_means[where], own_totals[where] = basis @ means[nodes], basis @ totals[nodes]
-        return Normalization(scale, inverse_norms, own_means, own_totals, largest)
+        return Normalization(scale, inverse_norms, own_means, own_totals, largest, np.ones(scale.size))
 
     def terms(self, weights: np.ndarray) -> Terms:
         """Return the learned kernel as a sum: of the active kernels if they are few, else of the nodes."""

@@ -43,6 +43,14 @@ class Normalization:
     means: np.ndarray | None
     totals: np.ndarray | None
     largest: np.ndarray
+    raw_level: np.ndarray | None = None  # of the mean diagonal, before centering
+
+    @property
+    def centering_errors(self) -> np.ndarray | None:
+        """About how far the values of each kernel are off since larger numbers were subtracted; None: not centered."""
+        if self.totals is None or self.raw_level is None:
+            return None
+        return 2.0**-53 * self.scale * self.raw_level
 
     @property
     def fits_single(self) -> bool:
@@ -57,7 +65,12 @@ class Normalization:
             return None if part is None else part[indices]
 
         return Normalization(
-            self.scale[indices], rows(self.inverse_norms), rows(self.means), rows(self.totals), self.largest[indices]
+            self.scale[indices],
+            rows(self.inverse_norms),
+            rows(self.means),
+            rows(self.totals),
+            self.largest[indices],
+            rows(self.raw_level),
         )
 
     def tail(self, size: int) -> Normalization:
@@ -161,8 +174,10 @@ def learn_normalization(
             with np.errstate(over="ignore", invalid="ignore"):
                 diagonal = _checked_diagonal(next(diagonals), bound[k].name)
             if inverse_norms is not None:
+                if np.any((diagonal > 0) & (diagonal < _LEAST_LEVEL)):
+                    raise too_small(bound[k].name, float(diagonal[diagonal > 0].min()))
                 inverse_norms[k] = _inverse_root(diagonal)
-                diagonal = diagonal * inverse_norms[k] ** 2
+                diagonal = diagonal * inverse_norms[k] * inverse_norms[k]
             raw_level[k] = share @ diagonal
             if means is not None and totals is not None:
                 totals[k] = share @ means[k]
@@ -171,15 +186,20 @@ def learn_normalization(
             if level <= _CONSTANT * raw_level[k] or level == 0.0:
                 scale[k] = 0.0
             elif level < _LEAST_LEVEL:
-                raise ValueError(
-                    f"The kernel {bound[k].name!r} is too small on this data to be scaled: its mean diagonal is "
-                    f"{level:.3g}; scale the features, e.g. by StandardScaler."
-                )
+                raise too_small(bound[k].name, float(level))
             elif kind in ("mean_diag", "trace"):
                 # The mean is over the samples that have the view, so that it does not count more for being rare.
                 scale[k] = 1.0 / (level / present if kind == "mean_diag" else sample_weight @ diagonal)
             largest[k] = scale[k] * diagonal.max()
-    return Normalization(scale, inverse_norms, means, totals, largest)
+    return Normalization(scale, inverse_norms, means, totals, largest, raw_level)
+
+
+def too_small(name: str, value: float) -> ValueError:
+    """Return the error for a kernel whose diagonal is at the end of the range of doubles."""
+    return ValueError(
+        f"The kernel {name!r} is too small on this data to be scaled: its diagonal is {value:.3g}; scale the "
+        "features, e.g. by StandardScaler."
+    )
 
 
 def _learn_means(group: KernelGroup, view: Any, share: np.ndarray, kind: str | None, means: np.ndarray) -> None:

@@ -19,7 +19,7 @@ class Squared(SmoothLoss):
         return 0.5 * (y - z) ** 2
 
     def conjugate(self, y: np.ndarray, beta: np.ndarray, C: np.ndarray) -> np.ndarray:
-        return -y * beta + _over(beta * beta, 2.0 * C)
+        return -y * beta + beta * _over(beta, 2.0 * C)
 
     def domain(self, y: np.ndarray, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         end = np.broadcast_to(np.where(C > 0, np.inf, 0.0), np.shape(y))
@@ -54,7 +54,7 @@ class SquaredHinge(SmoothLoss):
         return np.maximum(0.0, 1.0 - y * z) ** 2
 
     def conjugate(self, y: np.ndarray, beta: np.ndarray, C: np.ndarray) -> np.ndarray:
-        return -y * beta + _over(beta * beta, 4.0 * C)
+        return -y * beta + beta * _over(beta, 4.0 * C)
 
     def domain(self, y: np.ndarray, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         end = np.where(C > 0, np.inf, 0.0)

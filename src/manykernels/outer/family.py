@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manykernels.core.results import Machine, Result
+from manykernels.core.results import OVERFLOWS, Machine, Result
 from manykernels.kernels.bound import BoundBank
 from manykernels.kernels.family import BoundFamily
 from manykernels.losses import Loss
@@ -27,10 +27,11 @@ class FamilyProblem:
     y: np.ndarray
     C: np.ndarray
     fit_intercept: bool = True
+    offset: float = 0.0
 
     def restricted(self, bank: BoundBank) -> Problem:
         """Return the problem with the kernels of a bank only."""
-        return Problem(bank, self.loss, self.norm, self.y, self.C, self.fit_intercept)
+        return Problem(bank, self.loss, self.norm, self.y, self.C, self.fit_intercept, offset=self.offset)
 
     def require(self, solver: str, capability: str, p: float) -> None:
         """Raise before any work if the family or the norm is not for this solver."""
@@ -63,4 +64,8 @@ class FamilyResult:
 
 def outer_products(beta: np.ndarray) -> np.ndarray:
     """Return sum_t beta_t beta_t', whose inner product with a kernel is its quadratic form."""
-    return beta.T @ beta
+    with np.errstate(over="ignore", invalid="ignore"):
+        M = beta.T @ beta
+    if not np.all(np.isfinite(M)):
+        raise ValueError(OVERFLOWS)
+    return M

@@ -105,7 +105,7 @@ def _run(problem: Problem, tol: float, max_iter: int, start: np.ndarray | None) 
             if gap <= tol:
                 _prune(recorder, K)
                 break
-            if recorder.is_stuck:
+            if recorder.is_stuck or not np.all(np.isfinite(quad_forms)):
                 break
             weights = cast(np.ndarray, problem.norm.reweigh(weights, quad_forms))
     return recorder.result(K)

@@ -57,7 +57,7 @@ _PATIENCE = 25
 # The first point keeps this distance from the bounds, as a part of the range that beta uses.
 _FIRST_MARGIN = 0.1
 _WORLDS_APART = 1e-4
-_LEAST_ROOM = 1e-290  # between bounds, so that it can be divided by
+_LEAST_ROOM = 1e-290  # between bounds, and of a scale, so that it can be divided by
 # The first tau of a group is this multiple of its largest form, which counts as at least this part of the largest.
 _FIRST_LEVEL, _LEAST_LEVEL = 1.1, 1e-8
 _VANISHING = 0.5
@@ -283,7 +283,7 @@ class InteriorPoint:
         if not bounded.any():
             return 1.0
         natural = float(np.mean(np.abs(slopes[bounded]) * room[bounded]))
-        return 1.0 if mu >= _WORLDS_APART * natural or not mu > 0.0 else mu / natural
+        return 1.0 if mu >= _WORLDS_APART * natural or not mu > 0.0 else max(mu / natural, _LEAST_ROOM)
 
     @staticmethod
     def _first_multipliers(slopes: np.ndarray, room: np.ndarray, bounded: np.ndarray, mu: float) -> np.ndarray:

@@ -63,10 +63,21 @@ class Recorder:
     @property
     def is_stuck(self) -> bool:
         """Whether the inner solver is at the end of its digits: it stalls, or the gap has long not become smaller."""
-        gaps = [np.inf, *(abs(step.gap) for step in reversed(self.trace))]
-        since = int(np.nanargmin(gaps)) - 1
         patience = _LONG if self._inner_tol <= _STALLED_BELOW else _VERY_LONG
-        return self.n_stalled > _PATIENCE or since > patience
+        return self.n_stalled > _PATIENCE or self._steps_since_best() > patience
+
+    def is_drowned(self, K: CombinedKernel) -> bool:
+        """Return whether the gap has not become smaller for many steps, in values that rounding moves by more than tol.
+
+        K is a combined kernel near the best iterate.
+        """
+        if self._steps_since_best() <= _LONG or self.machine is None or self.certificate is None:
+            return False
+        return self.problem.rounding(K, self.machine) > self.tol * abs(self.certificate.primal)
+
+    def _steps_since_best(self) -> int:
+        gaps = [np.inf, *(abs(step.gap) for step in reversed(self.trace))]
+        return int(np.nanargmin(gaps)) - 1
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
@@ -158,6 +169,8 @@ class Recorder:
         certificate = problem.certificate(kept, same, quad_forms)
         if abs(certificate.gap) <= max(self.tol, 1.01 * self.gap):  # rounding may move it
             self.keep(kept, same, certificate)
+        else:
+            problem.bank.combine(weights, out=K)
 
 
 def _has_groups(norm: Norm) -> bool:

@@ -189,6 +189,8 @@ class ProjectedGradient:
             self._tune(there, share)
             before, here = here, there
             self._record(here)
+            if self.has_gap and self.recorder.is_drowned(self.K):
+                break
         else:
             self._is_done(here)
 

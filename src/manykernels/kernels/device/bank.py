@@ -126,7 +126,9 @@ class DeviceRowsBank(DeviceBank):
     def combine(self, weights: np.ndarray, out: Any = None) -> Any:
         """Return sum_k weights[k] K_k on the device; ``out`` is a workspace to use again."""
         K = self.workspace() if out is None else out
-        K.weigh(checked_weights(weights, self.n_kernels))
+        weights = checked_weights(weights, self.n_kernels)
+        K.weigh(weights)
+        K.lost = self.lost_by_centering(weights)
         return K
 
     @property
