@@ -1,5 +1,7 @@
 """The row cache against the matrix that it caches, whatever is asked for in whatever order."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -94,3 +96,16 @@ def test_too_many_rows_and_too_little_memory_are_refused():
         cache.places(np.arange(3))
     with pytest.raises(MemoryError, match="one row of 12 values"):
         RowCache(Source(), 40).restrict(np.arange(12))
+
+
+def test_a_cache_with_room_for_far_more_rows_than_there_are_costs_what_it_holds():
+    """A budget far beyond the matrix, and few columns in play."""
+    cache = RowCache(Source(), 10**8)
+    tracemalloc.start()
+    cache.restrict(np.array([0, 3]))
+    cache.places(np.array([1, 4]))
+    cache.restrict(np.array([3]))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert cache.capacity == 25 * 10**6
+    assert peak < 10**6

@@ -47,7 +47,7 @@ def assert_is_kernel(K, truth, weights, allowed):
     assert product.shape == beta.shape
     assert diagonal.shape == (N_TRAIN,)
     assert product.dtype == diagonal.dtype == np.float64
-    # Products that are remembered are changed by differences: the coefficients before count, too.
+    # Products that go on from the last ones are known to a part of the largest coefficients of all tasks.
     assert np.abs(product - beta @ expected).max() <= allowed * size * np.abs(beta).sum(axis=1).max()
     assert np.abs(diagonal - expected.diagonal()).max() <= allowed * size
 

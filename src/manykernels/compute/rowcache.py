@@ -48,7 +48,7 @@ class RowCache:
         self._compute = compute
         self._memory: np.ndarray = np.empty(max(n_bytes // 4, 1), np.float32)
         self._held: OrderedDict[int, int] = OrderedDict()  # row -> place, the least recently used first
-        self._free: list[int] = []
+        self._given = 0  # places that rows have had; those from here on are free
         self.n_computed = 0
         self.columns = np.empty(0, np.int64)
         self.values = self._memory[:0].reshape(0, 0)
@@ -66,7 +66,7 @@ class RowCache:
     def clear(self) -> None:
         """Forget all rows."""
         self._held.clear()
-        self._free = list(range(self.capacity))[::-1]
+        self._given = 0
 
     def restrict(self, columns: np.ndarray) -> None:
         """Hold these (rising) columns from now on; rows that are there stay where all of the columns were held."""
@@ -87,7 +87,7 @@ class RowCache:
         _gather(old, np.array(kept, dtype=np.int64), where, self.values)
         place = {before: after for after, before in enumerate(kept)}
         self._held = OrderedDict((row, place[before]) for row, before in self._held.items())
-        self._free = list(range(len(kept), capacity))[::-1]
+        self._given = len(kept)
 
     def places(self, rows: np.ndarray) -> np.ndarray:
         """Return where the rows stand in ``values``, computing those that are not there; at most ``capacity`` rows."""
@@ -105,7 +105,7 @@ class RowCache:
         return np.array([self._held[row] for row in wanted], dtype=np.int64)
 
     def _fill(self, missing: list[int]) -> None:
-        places = [self._free.pop() if self._free else self._held.popitem(last=False)[1] for _ in missing]
+        places = [self._free_place() for _ in missing]
         for low in range(0, len(missing), _AT_A_TIME):
             rows, own = missing[low : low + _AT_A_TIME], places[low : low + _AT_A_TIME]
             block: np.ndarray = np.zeros((len(rows), self.columns.size), np.float32)
@@ -113,6 +113,13 @@ class RowCache:
             self.values[own] = block
         self.n_computed += len(missing) * self.columns.size
         self._held.update(zip(missing, places, strict=True))
+
+    def _free_place(self) -> int:
+        """Return a place that no row has had, or that of the row least recently used."""
+        if self._given == self.capacity:
+            return self._held.popitem(last=False)[1]
+        self._given += 1
+        return self._given - 1
 
 
 @njit(cache=True, nogil=True)
