@@ -80,6 +80,7 @@ _FIRST_APEX, _NEXT_APEX, _SHARPEN, _LAST_APEX = 0.03, 0.1, 2.0, 0.02
 _MOST_FALL = 0.7  # of u in a step
 # Products stay at least these parts of what the rounding adds to the gap and, where nothing is rounded, of the gap.
 _CENTER_APEX, _CENTER_GAP = 0.1, 0.03
+_LEAST_PRODUCT = 0.1  # of a weight and its slack, beside the mean of all
 _LEAST_TRUE = 0.1  # of the slack foreseen: less than that, and it stays an unknown of its own
 # With the last apex, so many steps that do not bring the gap below this part of the best are enough.
 _PATIENCE, _PROGRESS = 8, 0.7
@@ -455,6 +456,9 @@ class InteriorPoint:
         point, u = self.point, self.roots(self.point)
         quad_forms = np.einsum("tkn,tn->k", self.products, self.beta(point.x))
         point.s = np.maximum(self.levels(point)[self.owner] / u - quad_forms / u, _LEAST_TRUE * point.s)
+        # A product far below the others would block all steps from now on.
+        least = _LEAST_PRODUCT * self.omega * self.complementarity(point)
+        point.s = np.maximum(point.s, least / point.d)
 
     def _direction(self, newton: _Newton, mu: float) -> Point:
         """Return the predictor with its correction, as much of it as is true of the step that can be made.
