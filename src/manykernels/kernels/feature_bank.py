@@ -7,7 +7,6 @@ gives w, another the predictions; both are remembered for the last beta.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,13 +15,13 @@ from manykernels.compute.combined import Rounded
 from manykernels.compute.feature_table import FeatureTable
 from manykernels.core.checks import check_choice
 from manykernels.kernels.approximate import approximate_kernels, errors_of_values, lost_traces
-from manykernels.kernels.bound import PRECISIONS, BoundBank, divided_weights
+from manykernels.kernels.asked import check_length, checked_places, checked_weights
+from manykernels.kernels.bound import PRECISIONS, BoundBank, bank_of_features, divided_weights
 from manykernels.kernels.features import FeatureMaps
 from manykernels.kernels.groups import BoundKernel
 from manykernels.kernels.learned import LearnedKernel
 from manykernels.kernels.missing import CENTER_NEEDS_ALL, observed, spread, there
-from manykernels.kernels.normalize import KINDS, Normalization
-from manykernels.kernels.storage import FactorStorage
+from manykernels.kernels.normalize import KINDS
 
 CAPABILITIES = frozenset({"coefficients", "combine", "quad_forms", "derivative_forms", "largest_diagonals", "tail"})
 _CONSTANT = 1e-12
@@ -177,7 +176,7 @@ class FeatureBank:
     def combine(self, weights: np.ndarray, out: Any = None) -> CombinedFeatures:
         """Return sum_k weights[k] K_k by its features; ``out`` is a workspace to use again."""
         K = self.workspace() if out is None else out
-        K.weigh(np.asarray(weights, dtype=np.float64))
+        K.weigh(checked_weights(weights, self.n_kernels))
         return K
 
     def vectors(self, beta: np.ndarray) -> np.ndarray:
@@ -189,8 +188,9 @@ class FeatureBank:
 
     def quad_forms(self, beta: np.ndarray, subset: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
         """Return beta' K_k beta of the kernels of the subset, (len(subset),) or (n_tasks, len(subset))."""
+        check_length(beta, self.n_samples)
         squares = np.add.reduceat(self.vectors(np.atleast_2d(beta)) ** 2, self.first[:-1], axis=1) * self.scale
-        forms = squares if subset is None else squares[:, np.asarray(subset)]
+        forms = squares if subset is None else squares[:, checked_places(subset, self.n_kernels)]
         return forms if beta.ndim == 2 else forms[0]
 
     def derivative_forms(self, weights: np.ndarray, beta: np.ndarray) -> np.ndarray:
@@ -203,7 +203,7 @@ class FeatureBank:
 
     def largest_diagonals(self, subset: np.ndarray) -> np.ndarray:
         """Return the largest diagonal entry of each kernel of the subset."""
-        return self.largest[subset]
+        return self.largest[checked_places(subset, self.n_kernels)]
 
     @property
     def coarse_size(self) -> int:
@@ -212,12 +212,7 @@ class FeatureBank:
 
     def tail(self, size: int) -> BoundBank:
         """Return the kernels on the last ``size`` samples, with their features as factors."""
-        columns = self.table.tail(size) * np.sqrt(self.by_column(np.ones(self.n_kernels)))
-        factors = [columns[:, low:high] for low, high in pairwise(self.first)]
-        storage = FactorStorage(np.arange(self.n_kernels), factors)
-        normalization = Normalization(self.scale, None, None, None, self.largest)
-        weight = self.sample_weight[-size:]
-        return BoundBank(self.bound, columns, normalization, weight, [storage], "double")
+        return bank_of_features(self.bound, self.table.tail(size), self.scale, self.first, self.largest)
 
     # -- what a fitted model keeps ----------------------------------------------------------------------------
 

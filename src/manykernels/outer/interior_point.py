@@ -18,8 +18,23 @@ whatever C and the kernels are. Duplicate kernels do no harm: the s_k keep the l
 
 A mixed norm (p = 1, kernels in groups) has one multiplier tau_j for each group, the largest form M_j of the group at
 the optimum, and in place of the sum of all weights those of the groups: sum_(k in j) d_k = eta_j(tau), the derivative
-of the squared dual norm. Its own derivative enters the system; for q > 1, where the squared dual norm is concave in M,
-as much of it as keeps the system for tau definite (none of it would be the alternation of the paper).
+of the squared dual norm, and its own derivative enters the system.
+
+For q > 1 the squared dual norm is concave in the M_j, and convex in their roots u_j: the problem is
+
+    minimize sum_i conj_i(beta_i) + 1/2 ||u||_2t^2   subject to   q_k(beta) <= u_j^2 for the kernels k of group j,
+
+1 <= 2t < 2, with a cone for each kernel. A group of low rank may end at the apex, u_j = 0: with q = inf where it is not
+among the largest, its weights grow without bound. The slack tau_j - q_k, linearized, is true of half the way to the
+apex at most, while r_k = u_j - q_k / u_j is linear on every ray to it. So the unknowns of a group are u_j,
+w_k = d_k u_j in place of the weights, which stay bounded, and r_k in place of s_k (w_k r_k = d_k s_k), with
+
+    sum_(k in j) w_k (1 + q_k / u_j^2) / 2 = the derivative of 1/2 ||u||_2t^2 by u_j.
+
+As u_j goes to 0, Newton's method holds on an ever shorter way. Hence the apex is rounded: below a level delta, u^2t is
+continued by its tangent in u^2. There the weights of a group sum to a constant, as with q = 1, and its unknowns are
+tau_j, d_k and s_k again. The machine with given weights is no trouble to Newton's method, so that delta, and with it
+what the rounding adds to the gap, falls by a factor each time the gap has come down to that; mu follows, not faster.
 
 A penalty strength/p sum_k d_k^p in place of the constraint leaves the same conditions with tau = 2 strength and without
 the equation for the sum.
@@ -41,7 +56,7 @@ from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky, eigh, solve_triangular
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 from manykernels.compute.combined import CombinedMatrix
 from manykernels.core.results import Certificate, Iterate, Machine
@@ -61,7 +76,17 @@ _LEAST_ROOM = 1e-290  # between bounds, and of a scale, so that it can be divide
 # The first tau of a group is this multiple of its largest form, which counts as at least this part of the largest.
 _FIRST_LEVEL, _LEAST_LEVEL = 1.1, 1e-8
 _VANISHING = 0.5
-_MOST_CORNER, _LEAST_FALL = 0.9, 0.03
+_LEAST_FALL = 0.03
+# With q > 1: the first apex, as a part of the largest u, how much smaller each next one is, once the gap is at most
+# that multiple of what the rounding adds, and the last one, as a part of the tolerance.
+_FIRST_APEX, _NEXT_APEX, _SHARPEN, _LAST_APEX = 0.03, 0.1, 2.0, 0.02
+_MOST_FALL = 0.7  # of u in a step
+# Products stay at least these parts of what the rounding adds to the gap and, where nothing is rounded, of the gap.
+_CENTER_APEX, _CENTER_GAP = 0.1, 0.03
+_LEAST_PRODUCT = 0.1  # of a weight and its slack, beside the mean of all
+_LEAST_TRUE = 0.1  # of the slack foreseen: less than that, and it stays an unknown of its own
+# With the last apex, so many steps that do not bring the gap below this part of the best are enough.
+_LAST_PATIENCE, _PROGRESS = 8, 0.7
 # A kernel that joins gets at least this slack, as a part of tau: it may violate its constraint at first.
 _NEW_SLACK = 0.1
 # For p > 1 a kernel that joins may take much of the weight at once: with more than this, the iterate is centered anew.
@@ -134,6 +159,7 @@ class InteriorPoint:
         workspace: CombinedMatrix | None = None,
     ) -> None:
         self.problem, self.p, self.fixed_tau = problem, p, fixed_tau
+        self.last_apex = float(np.clip(_LAST_APEX * tol, 1e-10, 1e-2))
         self.least = float(np.clip((_VANISHING * tol) ** 2, 1e-16, 1e-4))
         self._take_groups()
         parts = problem.loss.dual_parts(problem.y, problem.C)
@@ -147,15 +173,81 @@ class InteriorPoint:
         self.point, self.products = self._first_point(start, weights)
 
     def _take_groups(self) -> None:
-        norm = self.problem.norm
-        self.mixed = norm if isinstance(norm, MixedNorm) else None
+        levels = self.problem.norm.levels()
+        assert levels is not None
+        self.mixed: MixedNorm | None = levels.groups
         self.owner = np.zeros(self.problem.bank.n_kernels, np.int64) if self.mixed is None else self.mixed.owner
         self.n_groups = int(self.owner.max()) + 1
+        self.conic = self.mixed is not None and self.mixed.q > 1
+
+    def roots(self, point: Point) -> np.ndarray:
+        """Return for each kernel what its d and s are measured by: the u of a sharp group, else 1."""
+        return np.where(self.sharp, point.tau, 1.0)[self.owner]
+
+    def weights(self, point: Point) -> np.ndarray:
+        """Return the weights d_k of the kernels."""
+        return point.d / self.roots(point)
+
+    def levels(self, point: Point) -> np.ndarray:
+        """Return what the forms of each group are bounded by."""
+        return np.where(self.sharp, point.tau**2, point.tau)
 
     def group_weights(self, tau: np.ndarray) -> np.ndarray:
         """Return what the weights of each group sum to."""
         assert self.mixed is not None
         return self.mixed.group_weights(tau, self.least)
+
+    def bent(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return gradient and Hessian of half the rounded squared dual norm by u (sharp groups) and tau (others)."""
+        assert self.mixed is not None
+        t, unit = self.mixed.exponent, self.unit
+        e, delta = 2.0 * t, self.delta / unit
+        u = np.where(self.sharp, y / unit, delta)
+        values = np.where(self.sharp, u**e, delta**e * (1.0 - t + t * y / (unit * delta) ** 2))
+        slopes = np.where(self.sharp, e * u ** (e - 1.0) / unit, t * delta ** (e - 2.0) / unit**2)
+        bends = np.where(self.sharp, e * (e - 1.0) * u ** (e - 2.0) / unit**2, 0.0)
+        S = float(values.sum())
+        first, second = S ** (2.0 / e - 1.0) / e, (2.0 / e - 1.0) * S ** (2.0 / e - 2.0) / e
+        return unit**2 * first * slopes, unit**2 * (first * np.diag(bends) + second * np.outer(slopes, slopes))
+
+    def _rounding(self, point: Point) -> float:
+        """Return what the rounding of the groups at the apex adds to the gap, about."""
+        if not self.conic or self.sharp.all():
+            return 0.0
+        assert self.mixed is not None
+        return self.delta * float(np.sqrt(self.mixed.dual_square(np.maximum(self.levels(point), 0.0)[self.owner])))
+
+    def _least_mu(self) -> float:
+        """Return what mu should not fall below yet, or it would vanish before the residuals."""
+        point, certificate = self.point, self._solution().certificate
+        rounding, gap = self._rounding(point), certificate.primal - certificate.dual
+        left = _CENTER_APEX * rounding if rounding > 0.0 else _CENTER_GAP * gap
+        return left / (point.d.size + self.n_bounds)
+
+    def _sharpen(self) -> None:
+        """Let the rounding of the apex follow the gap."""
+        self._sort(self.delta)
+        rounding, certificate = self._rounding(self.point), self._solution().certificate
+        near = certificate.primal - certificate.dual < _SHARPEN * rounding * self.n_groups
+        if near and rounding > 0.0 and not self._is_last_apex():
+            self._sort(self.delta * _NEXT_APEX)
+
+    def _is_last_apex(self) -> bool:
+        return self.delta <= self.last_apex * self.unit
+
+    def _sort(self, delta: float) -> None:
+        """Tell sharp groups from those at an apex of size delta, and measure each in its own unknowns.
+
+        The weights of a group at the apex are known to sum to a constant: with a smaller apex they are larger.
+        """
+        assert self.mixed is not None
+        point = self.point
+        levels, weights, slacks = self.levels(point), self.weights(point), point.s * self.roots(point)
+        self.delta, self.sharp = delta, levels > delta**2
+        point.tau = np.where(self.sharp, np.sqrt(np.maximum(levels, 0.0)), levels)
+        total = 2.0 * self.bent(point.tau)[0]
+        weights = weights * np.where(self.sharp, 1.0, total / self.mixed.sums(weights))[self.owner]
+        point.d, point.s = weights * self.roots(point), slacks / self.roots(point)
 
     def group_largest(self, values: np.ndarray) -> np.ndarray:
         """Return the largest value of the kernels of each group."""
@@ -165,13 +257,15 @@ class InteriorPoint:
 
     def run(self, tol: float, max_iter: int = 100) -> Solution:
         """Go on until the gap on these kernels is at most ``tol``, or no step is left; return the best iterate."""
-        best, idle = self._solution(), 0
+        best, since, patience = self._solution(), 0, _LAST_PATIENCE if self.conic else _PATIENCE
         for _ in range(max_iter):
-            if best.certificate.gap <= tol or idle == _PATIENCE or not self._advance():
+            if best.certificate.gap <= tol or since == patience or not self._advance():
                 break
-            current, idle = self._solution(), idle + 1
-            if current.certificate.gap < best.certificate.gap:
-                best, idle = current, 0
+            current, since = self._solution(), since + 1
+            progress = _PROGRESS if self.conic else 1.0
+            if current.certificate.gap < progress * best.certificate.gap or (self.conic and not self._is_last_apex()):
+                since = 0
+            best = min(best, current, key=lambda solution: solution.certificate.gap)
         return best
 
     def exchange(self, problem: Problem, kept: np.ndarray, quad_forms: np.ndarray) -> None:
@@ -185,7 +279,8 @@ class InteriorPoint:
         inside its bounds as at the beginning.
         """
         point, old, mu = self.point, kept >= 0, self.omega * self.complementarity(self.point)
-        known = np.where(old, point.tau[self.owner[kept]], -np.inf)
+        known = np.where(old, self.levels(point)[self.owner[kept]], -np.inf)
+        weights, slacks = self.weights(point), point.s * self.roots(point)
         self.problem = problem
         self._take_groups()
         largest = self.group_largest(quad_forms)
@@ -196,17 +291,20 @@ class InteriorPoint:
         if self.p > 1:
             s = mu / np.maximum((quad_forms / level) ** (1 / (self.p - 1)), mu / level)
         d = mu / s
-        d[old], s[old] = point.d[kept[old]], point.s[kept[old]]
-        point.d, point.s = self._scaled(d, point.tau), s
+        d[old], s[old] = weights[kept[old]], slacks[kept[old]]
+        point.d, point.s = d if self.conic else self._scaled(d, point.tau), s
+        self.sharp = np.zeros(self.n_groups, bool)
+        if self.conic:
+            self._sort(self.delta)
         self.products = self._products(point.x)
         if self.p > 1 and np.sum(point.d[~old] ** self.p) > _NEW_SHARE:
             self.center()
 
     def center(self) -> None:
         """Pull the iterate inside its bounds as at the beginning: products that outran the rest leave no step."""
-        point = self.point
-        machine = Iterate(self.beta(point.x), np.einsum("k,tkn->tn", point.d, self.products), point.b)
-        self.point, self.products = self._first_point(machine, point.d)
+        weights = self.weights(self.point)
+        field = np.einsum("k,tkn->tn", weights, self.products)
+        self.point, self.products = self._first_point(Iterate(self.beta(self.point.x), field, self.point.b), weights)
 
     def complementarity(self, point: Point) -> float:
         """Return the mean product of a variable and its multiplier, those of the weights in units of ``omega``."""
@@ -225,14 +323,15 @@ class InteriorPoint:
     def _solution(self) -> Solution:
         point, beta = self.point, self.beta(self.point.x)
         quad_forms = np.maximum(np.einsum("tkn,tn->k", self.products, beta), 0.0)
-        machine = self.problem.machine(beta, np.einsum("k,tkn->tn", point.d, self.products))
+        weights = self.weights(point)
+        machine = self.problem.machine(beta, np.einsum("k,tkn->tn", weights, self.products))
         return Solution(
-            weights=point.d.copy(),
-            tau=point.tau[self.owner],
-            slack=point.s.copy(),
+            weights=weights,
+            tau=self.levels(point)[self.owner],
+            slack=point.s * self.roots(point),
             machine=machine,
             snapped=self._snapped(beta),
-            certificate=self.problem.certificate(point.d, machine, quad_forms),
+            certificate=self.problem.certificate(weights, machine, quad_forms),
         )
 
     def _snapped(self, beta: np.ndarray) -> np.ndarray:
@@ -263,7 +362,17 @@ class InteriorPoint:
         self.omega = self._relative_scale(mu, slopes, x)
         z_lower = self._first_multipliers(+slopes, x - self.lower, self.has_lower, mu / self.omega)
         z_upper = self._first_multipliers(-slopes, self.upper - x, self.has_upper, mu / self.omega)
-        return Point(x, d, s, tau, start.intercept.copy(), z_lower, z_upper), products
+        point = Point(x, d, s, tau, start.intercept.copy(), z_lower, z_upper)
+        return self._sorted(point), products
+
+    def _sorted(self, point: Point) -> Point:
+        """Return the first point in the unknowns of its groups."""
+        self.sharp = np.zeros(self.n_groups, bool)
+        if self.conic:
+            self.point = point
+            self.unit = float(np.sqrt(point.tau.max()))
+            self._sort(_FIRST_APEX * self.unit)
+        return point
 
     def _scaled(self, d: np.ndarray, tau: np.ndarray) -> np.ndarray:
         """Return the weights on the boundary of their constraint, if they have one."""
@@ -338,13 +447,25 @@ class InteriorPoint:
         if not length > _LEAST_STEP or not np.all(np.isfinite(step.x)) or not np.all(np.isfinite(step.d)):
             return False
         self.point = point.plus(length, step)
-        if self.mixed is not None:
+        if self.mixed is not None and not self.conic:
             # A mixed norm needs every tau to be positive: where one falls, it falls by a factor.
             fall = np.exp(length * np.minimum(step.tau, 0.0) / point.tau)
             self.point.tau = np.where(step.tau < 0, point.tau * np.maximum(fall, _LEAST_FALL), self.point.tau)
         self.products = self._products(self.point.x)
+        if self.conic:
+            self._true_slacks()
+            self._sharpen()
         self.n_iter += 1
         return True
+
+    def _true_slacks(self) -> None:
+        """Take the slacks that the forms leave, except where those are much below what was foreseen."""
+        point, u = self.point, self.roots(self.point)
+        quad_forms = np.einsum("tkn,tn->k", self.products, self.beta(point.x))
+        point.s = np.maximum(self.levels(point)[self.owner] / u - quad_forms / u, _LEAST_TRUE * point.s)
+        # A product far below the others would block all steps from now on.
+        least = _LEAST_PRODUCT * self.omega * self.complementarity(point)
+        point.s = np.maximum(point.s, least / point.d)
 
     def _direction(self, newton: _Newton, mu: float) -> Point:
         """Return the predictor with its correction, as much of it as is true of the step that can be made.
@@ -356,6 +477,8 @@ class InteriorPoint:
         affine = newton.direction(0.0, None)
         reach = self._longest(affine)
         target = mu * (self.complementarity(point.plus(reach, affine)) / mu) ** 3
+        if self.conic:
+            target = max(target, min(mu, self._least_mu()))
         whole, part = newton.direction(target, affine), newton.direction(target, affine, reach**2)
         length = self._longest(whole)
         moved = point.plus(min(1.0, _TO_BOUNDARY * length), whole)
@@ -369,6 +492,7 @@ class InteriorPoint:
         return min(
             _longest(point.d, step.d),
             _longest(point.s, step.s),
+            _longest(_MOST_FALL * point.tau[self.sharp], step.tau[self.sharp]),
             _longest((point.x - self.lower)[low], step.x[low]),
             _longest((self.upper - point.x)[high], -step.x[high]),
             _longest(point.z_lower[low], step.z_lower[low]),
@@ -389,33 +513,49 @@ class _Newton:
         G, p = method.products, method.p
         self.above = np.where(method.has_lower, point.x - method.lower, 1.0)
         self.below = np.where(method.has_upper, method.upper - point.x, 1.0)
-        beta, power = method.beta(point.x), point.d ** (p - 1)
-        field = np.einsum("k,tkn->tn", point.d, G) + point.b[:, None]
+        self.weights, self.roots = method.weights(point), method.roots(point)
+        beta, power = method.beta(point.x), self.weights ** (p - 1)
+        field = np.einsum("k,tkn->tn", self.weights, G) + point.b[:, None]
         self.residual_x = method._slopes(point.x) + method.sign * field - point.z_lower + point.z_upper
-        tau = point.tau[method.owner]
-        self.residual_s = tau * power - np.einsum("tkn,tn->k", G, beta) - point.s
-        self.residual_d, corner = self._group_equations()
+        tau, forms = method.levels(point)[method.owner], np.einsum("tkn,tn->k", G, beta)
+        self.residual_s = tau * power - forms - point.s * self.roots
+        self.residual_d, corner = self._group_equations(forms)
         self.residual_b = -beta.sum(axis=1)
         self.D = method._curvatures(point.x) + point.z_lower / self.above + point.z_upper / self.below
         self.E = np.sum(1.0 / self.D, axis=0)
-        bend = point.s / point.d + (tau * (p - 1) * point.d ** (p - 2) if p > 1 else 0.0)
-        K = method.problem.bank.combine(point.d, out=method.K).array
+        bend = point.s * self.roots / self.weights + (tau * (p - 1) * point.d ** (p - 2) if p > 1 else 0.0)
+        K = method.problem.bank.combine(self.weights, out=method.K).array
         diagonal = 1.0 / self.E + _RIDGE * float(np.mean(K.diagonal()))
         side = _KernelSide if point.d.size <= beta.size else _SampleSide
         P = np.zeros((power.size, method.n_groups))
-        P[np.arange(power.size), method.owner] = power
+        P[np.arange(power.size), method.owner] = np.where(
+            method.sharp[method.owner], point.s + self.roots + forms / self.roots, power
+        )
         self.system = side(K, diagonal, G, bend, P, p, corner, method.problem.fit_intercept)
         if method.fixed_tau:
             self.system.fix_tau()
 
-    def _group_equations(self) -> tuple[np.ndarray, np.ndarray]:
+    def _group_equations(self, forms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return what the sums of the weights lack, and how their right sides move with tau."""
         method, point = self.method, self.method.point
         still = np.zeros((method.n_groups, method.n_groups))
+        if method.conic:
+            return self._cone_equations(forms)
         if method.mixed is not None:
             eta = method.group_weights(point.tau)
             return eta - method.mixed.sums(point.d), eta[:, None] * method.mixed.group_bend(point.tau, method.least)
         return np.array([0.0 if method.fixed_tau else 1.0 - np.sum(point.d**method.p)]), still
+
+    def _cone_equations(self, forms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the same for q > 1: with the slacks eliminated, products of a sharp group's right side join in."""
+        method, point, roots = self.method, self.method.point, self.roots
+        assert method.mixed is not None
+        slope, bend = method.bent(point.tau)
+        sharp = method.sharp[method.owner]
+        cone = point.d * (1.0 + forms / roots**2) + self.weights * self.residual_s / roots
+        held = np.where(sharp, self.weights * (1.0 + 0.5 * point.s / roots), 0.0)
+        sums = method.mixed.sums(np.where(sharp, cone, point.d))
+        return 2.0 * slope - sums, 2.0 * (bend - np.diag(method.mixed.sums(held)))
 
     def direction(self, mu: float, affine: Point | None, share: float = 1.0) -> Point:
         """Return the Newton direction towards products equal to ``mu``, with a share of Mehrotra's correction."""
@@ -430,13 +570,17 @@ class _Newton:
         c_lower, c_upper = np.where(method.has_lower, c_lower, 0.0), np.where(method.has_upper, c_upper, 0.0)
         right_x = -self.residual_x + c_lower / self.above - c_upper / self.below
         right = np.sum(method.sign * right_x / self.D, axis=0) / self.E
-        answer = self.system.solve(right, self.residual_s - c_d / point.d, self.residual_d, self.residual_b)
+        right_d = self.residual_d
+        if method.mixed is not None:
+            right_d = right_d + method.mixed.sums(np.where(method.sharp[method.owner], c_d / self.roots, 0.0))
+        answer = self.system.solve(right, self.residual_s - c_d / self.weights, right_d, self.residual_b)
+        d_d = self.roots * answer.d + self.weights * np.where(method.sharp, answer.tau, 0.0)[method.owner]
         # D x + sign * field = right_x, and the field is what makes the parts sum to d_beta.
         d_x = (right_x - method.sign * (right - answer.beta / self.E)) / self.D
         return Point(
             x=d_x,
-            d=answer.d,
-            s=(c_d - point.s * answer.d) / point.d,
+            d=d_d,
+            s=(c_d - point.s * d_d) / point.d,
             tau=answer.tau,
             b=answer.b,
             z_lower=np.where(method.has_lower, (c_lower - point.z_lower * d_x) / self.above, 0.0),
@@ -487,24 +631,9 @@ class _KernelSide:
             self.M[m + t, m + t] = ones @ ones
         self.M[:m, last:] = P
         self.M[last:, :m] = p * P.T
-        self.M[last:, last:] = -corner * self._part_of_corner(P, corner, last)
+        self.M[last:, last:] = -corner
         if not np.all(np.isfinite(self.M)):
             raise LinAlgError("not finite")
-
-    def _part_of_corner(self, P: np.ndarray, corner: np.ndarray, last: int) -> float:
-        """Return how much of the corner to take.
-
-        A mixed norm with q > 1 has one that bends the wrong way: so much that the system for tau stays definite, which
-        near the solution is all of it.
-        """
-        if not np.all(np.isfinite(corner)):
-            raise LinAlgError("not finite")
-        if np.all(corner.diagonal() >= 0.0):
-            return 1.0
-        padded = np.vstack([P, np.zeros((self.tasks, P.shape[1]))])
-        whole = P.T @ np.linalg.solve(self.M[:last, :last], padded)[: self.m]
-        lowest = float(eigh(0.5 * (corner + corner.T), 0.5 * (whole + whole.T), eigvals_only=True)[0])
-        return min(1.0, -_MOST_CORNER / lowest) if lowest < 0.0 else 1.0
 
     def fix_tau(self) -> None:
         """Put tau = 0 in the place of the last equation."""
@@ -565,8 +694,7 @@ class _SampleSide:
         self.half = solve_triangular(self.L, self.columns.T, lower=True, check_finite=False)
         self.M = -(self.half.T @ self.half)
         self.M[: self.n_groups, : self.n_groups] += 0.5 * P.T @ (P / bend[:, None])
-        if np.all(corner.diagonal() >= 0.0):
-            self.M[: self.n_groups, : self.n_groups] += 0.5 * corner / p
+        self.M[: self.n_groups, : self.n_groups] += 0.5 * corner / p
         if not np.all(np.isfinite(self.M)):
             raise LinAlgError("not finite")
 

@@ -29,7 +29,7 @@ from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import Certificate, Machine, Result
 from manykernels.core.solver import Need, Sizes, Solver
 from manykernels.losses import Loss
-from manykernels.norms import LpNorm, LpPenalty, MixedNorm, Norm
+from manykernels.norms import LpNorm, MixedNorm, Norm
 from manykernels.norms.base import Levels
 from manykernels.outer.group_lasso import group_lasso
 from manykernels.outer.interior_point import InteriorPoint, Solution
@@ -132,8 +132,9 @@ class _Run:
         self.recorder = Recorder(problem, tol)
         self.owner = np.zeros(problem.bank.n_kernels, np.int64)
         self.screens = levels.p == 1 and levels.is_plain
-        if isinstance(problem.norm, MixedNorm):
-            self.owner = problem.norm.owner
+        self.groups: MixedNorm | None = levels.groups
+        if self.groups is not None:
+            self.owner = self.groups.owner
         self.candidates = np.arange(problem.bank.n_kernels)
         self.screen_below = _SCREEN_BELOW
         self.proven_above = -np.inf
@@ -151,7 +152,7 @@ class _Run:
         most = max(_FIRST_SET, 2 * (int(self.owner.max()) + 1))
         chosen = self._important(quad_forms, 0.5 * tau if self.p == 1 else tau, most)
         weights = self._first_weights(quad_forms) if start is None else start
-        if isinstance(self.problem.norm, MixedNorm) and self.recorder.weights is not None:
+        if self.groups is not None and self.recorder.weights is not None:
             weights = self.recorder.weights
         weights = weights[chosen]
         method = InteriorPoint(self._restricted(chosen), self.p, machine, weights, self.fixed_tau, self.tol, self.K)
@@ -199,20 +200,19 @@ class _Run:
 
     def _first_weights(self, quad_forms: np.ndarray) -> np.ndarray:
         """Return weights for the interior point to start from: equal ones or, with a penalty, of the right size."""
-        if not isinstance(self.problem.norm, LpPenalty):
+        if self.fixed_tau is None:
             return np.ones(quad_forms.size)
         equal = self.problem.norm.initial_weights(quad_forms.size)
-        return self.problem.norm.weights(equal * np.sqrt(quad_forms))
+        return cast(np.ndarray, self.problem.norm.weights(equal * np.sqrt(quad_forms)))
 
     def _restricted(self, chosen: np.ndarray) -> Problem:
-        norm = self.problem.norm
-        part: Norm = norm.take(chosen) if isinstance(norm, MixedNorm) else norm
-        return replace(self.problem, bank=self.problem.bank.subset(chosen), norm=part)
+        problem = self.problem
+        return replace(problem, bank=problem.bank.subset(chosen), norm=problem.norm.take(chosen))
 
     def _begin(self, start: np.ndarray | None, max_iter: int) -> tuple[Machine, np.ndarray]:
         """Solve roughly with equal weights: its quadratic forms tell which kernels to look at first."""
         problem = self.problem
-        if start is None and isinstance(problem.norm, MixedNorm):
+        if start is None and self.groups is not None:
             # Groups may differ by orders of magnitude: the alternation brings their weights and forms together.
             first = group_lasso(problem, tol=self.tol, max_iter=min(_FIRST_ROUNDS, max_iter))
             self.recorder.append(first)
@@ -228,7 +228,7 @@ class _Run:
     def _important(self, quad_forms: np.ndarray, tau: np.ndarray, most: int) -> np.ndarray:
         """Return the candidates that a working set should hold, in order of their place in the bank."""
         every = self._spread(quad_forms)
-        if isinstance(self.problem.norm, MixedNorm):
+        if self.groups is not None:
             # A group without any form (constant kernels beside an intercept) can do nothing, and has no level.
             every[self._largest_in_group(self.candidates, quad_forms) < _DEAD * every.max()] = 0.0
         negligible = _NEGLIGIBLE * self.tol
@@ -327,7 +327,7 @@ class _Run:
 
     def _fall_back(self, max_iter: int) -> None:
         """Go on by the closed-form alternation from the best weights, while there are rounds left."""
-        most = _LAST_ROUNDS * (5 if isinstance(self.problem.norm, MixedNorm) else 1)
+        most = _LAST_ROUNDS * (1 if self.groups is None else 5)
         rounds = min(most, max_iter - len(self.recorder.trace))
         if rounds < 1:
             return
