@@ -9,10 +9,10 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from manykernels.estimators.solvers import SOLVERS
 
 from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV
 from manykernels.cli.main import main
+from manykernels.estimators.solvers import SOLVERS
 
 ROOT = Path(__file__).parents[1]
 MADE = {"_build", "gallery"}  # folders that a build of the site makes
