@@ -2,13 +2,17 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint docs clean
+.PHONY: demo test test-environments lint docs clean
 
 demo: .venv/installed
 	$(BIN)/manykernels demo
 
 test: .venv/installed-dev
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+
+# With the lowest declared versions and with the newest: a part of the tests, or all of them with ALL=1.
+test-environments: .venv/installed-dev
+	$(BIN)/python tools/environments.py $(if $(ALL),all,smoke)
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check .
@@ -30,4 +34,4 @@ docs: .venv/installed-dev
 	touch $@
 
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache docs/_build docs/gallery
+	rm -rf .venv .venv-lowest .venv-newest .pytest_cache .mypy_cache .ruff_cache docs/_build docs/gallery

@@ -11,11 +11,11 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from manykernels.estimators.solvers import SOLVERS
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.framework import HEADINGS, Setting, cells, plot_gaps, run, show
 from manykernels import datasets
+from manykernels.estimators.solvers import SOLVERS
 from manykernels.kernels import standard_bank
 from manykernels.norms import LpNorm
 from manykernels.problem import Problem

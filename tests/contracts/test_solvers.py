@@ -4,8 +4,8 @@ from itertools import product
 
 import numpy as np
 import pytest
-from manykernels.estimators.solvers import SOLVERS
 
+from manykernels.estimators.solvers import SOLVERS
 from manykernels.kernels import Gaussian, KernelBank, Linear
 from manykernels.losses import EpsilonInsensitive, Hinge, Logistic, Squared, SquaredHinge
 from manykernels.norms import ElasticNorm, LpNorm, LpPenalty, MixedNorm

@@ -342,6 +342,8 @@ def _power_cone_norm(x, s):
     x_k <= v_k^(1/s) T^(1-1/s) and sum_k v_k <= T give sum_k (x_k/T)^s <= 1.
     """
     T = cp.Variable(nonneg=True)
+    if x.size == 1:  # CVXPY before 1.7 takes no cone of shape (1,), and the norm of one number is that number
+        return T, [cp.sum(x) <= T]
     v = cp.Variable(x.shape, nonneg=True)
     cone = cp.PowCone3D(v, T * np.ones(x.shape), x, np.full(x.shape, 1.0 / s))
     return T, [cone, cp.sum(v) <= T]

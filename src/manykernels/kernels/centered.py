@@ -46,6 +46,17 @@ def inner_matrix(bank: Any, weight: np.ndarray, chosen: np.ndarray | None = None
     return G
 
 
+def inner_factor(bank: Any, weight: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """Return R with R'R = inner_matrix(bank, weight, chosen), shape (at most m, m), in blocks.
+
+    ||sum_k c_k K_k|| = ||R c|| keeps its digits where the kernels nearly cancel; c'Gc would lose them twice over.
+    """
+    R = np.empty((0, chosen.size))
+    for V in _centered_blocks(bank, weight, chosen):
+        R = np.linalg.qr(np.vstack([R, V.reshape(chosen.size, -1).T]), mode="r")
+    return R
+
+
 def _centered_blocks(bank: Any, weight: np.ndarray, chosen: np.ndarray) -> Iterator[np.ndarray]:
     """Yield rows of the centered kernels on and above the diagonal, scaled so that their squares sum to the whole."""
     n, root = bank.n_samples, np.sqrt(weight)

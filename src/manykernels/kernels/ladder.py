@@ -27,7 +27,7 @@ from manykernels.core.checks import check_count, check_number
 from manykernels.kernels.asked import checked_places, checked_weights
 from manykernels.kernels.base import Gaussian, _short
 from manykernels.kernels.bound import CAPABILITIES, PRECISIONS, BoundBank, Terms
-from manykernels.kernels.centered import inner_matrix
+from manykernels.kernels.centered import inner_factor
 from manykernels.kernels.combining import CombinesToMatrix
 from manykernels.kernels.groups import BoundKernel
 from manykernels.kernels.missing import observed
@@ -337,9 +337,10 @@ class LadderBank(CombinesToMatrix):
         out = np.empty(self.n_kernels)
         for f in range(len(self.ladders)):
             own, basis = slice(self.first[f], self.first[f + 1]), self._basis_of(f)
-            G = inner_matrix(self._nodes, weight, np.arange(self._first_node[f], self._first_node[f + 1]))
-            out[own] = self.scale[own] ** 2 * np.sum((basis @ G) * basis, axis=1)
-        return np.maximum(out, 0.0)
+            # Wide kernels, nearly constant, are what is left of nodes whose own norms are far larger.
+            R = inner_factor(self._nodes, weight, np.arange(self._first_node[f], self._first_node[f + 1]))
+            out[own] = self.scale[own] ** 2 * np.sum((basis @ R.T) ** 2, axis=1)
+        return out
 
     def derivative_forms(self, weights: np.ndarray, beta: np.ndarray) -> np.ndarray:
         """Return beta' (dK/dd_k) beta: of a sum the quadratic forms, whatever the weights."""

@@ -162,10 +162,10 @@ class PairSteps:
         return np.union1d(np.argsort(gradient - rise)[:half], np.argsort(fall - gradient)[:half])
 
     def _work(self, t: int, chosen: np.ndarray, target: float) -> bool:
-        """Make pair steps among the chosen samples; return whether any was made."""
+        """Make pair steps among the chosen samples; return whether a coefficient is another one afterwards."""
         rows = self.rows.of(chosen)
         beta = self.beta[t, chosen]
-        steps = pair_steps(
+        pair_steps(
             np.array([row[:, chosen].T for row in rows]),
             np.ascontiguousarray(self.products[t][:, chosen].T),
             self.forms,
@@ -177,12 +177,13 @@ class PairSteps:
             target,
             self.problem.fit_intercept,
         )
-        for row, change in zip(rows, beta - self.beta[t, chosen], strict=True):
+        changes = beta - self.beta[t, chosen]
+        for row, change in zip(rows, changes, strict=True):
             if change != 0.0:
                 self.products[t] += change * row
         self.beta[t, chosen] = beta
         self._set_forms()
-        return steps > 0
+        return bool(changes.any())
 
 
 class _Rows:
@@ -316,10 +317,12 @@ def _parabolas(blocks, products, y, beta, lower, upper, up, down, linear, square
 
 @njit(cache=True, nogil=True)
 def _change(blocks, products, beta, i, x, end):
-    """Move one coefficient by x, but not beyond its end; the products follow."""
-    beta[i] = min(beta[i] + x, end) if x > 0.0 else max(beta[i] + x, end)
+    """Move one coefficient by x, but not beyond its end; the products follow. Return whether it is another number."""
+    before = beta[i]
+    beta[i] = min(before + x, end) if x > 0.0 else max(before + x, end)
     for s in range(beta.size):
         products[s] += x * blocks[i, s]
+    return beta[i] != before
 
 
 @njit(cache=True, nogil=True)
@@ -346,8 +349,11 @@ def pair_steps(blocks, products, forms, exponent, y, beta, lower, upper, target,
         if not x > 0.0:
             return step
         forms[:] = q
+        has_moved = False
         if up >= 0:
-            _change(blocks, products, beta, up, x, upper[up])
+            has_moved |= _change(blocks, products, beta, up, x, upper[up])
         if down >= 0:
-            _change(blocks, products, beta, down, -x, lower[down])
+            has_moved |= _change(blocks, products, beta, down, -x, lower[down])
+        if not has_moved:  # less than a rounding: it would be the same step for ever
+            return step
     return _STEPS * size

@@ -103,8 +103,8 @@ def ufo(
     >>> result = ufo(theta, epochs=50)
     >>> bool(result.certificate.gap < 0.05)
     True
-    >>> result.norms[2]  # much too wide
-    np.float64(0.0)
+    >>> float(result.norms[2])  # much too wide
+    0.0
     """
     check_choice("sampling", sampling, SAMPLINGS)
     epochs = check_count("epochs", epochs)

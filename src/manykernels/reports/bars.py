@@ -24,6 +24,15 @@ class TimeLeft(TimeRemainingColumn):
         return Text.assemble(super().render(task), " left") if known else Text("")
 
 
+class Bars(Progress):
+    """Bars that leave no trace where they are not drawn: before 14.3, Rich prints a line at the end all the same."""
+
+    def stop(self) -> None:
+        """Stop drawing, where that was begun."""
+        if not self.disable:
+            super().stop()
+
+
 def progress_bars(console: Console) -> Progress:
     """Return bars whose tasks have a field ``state``; they vanish at the end, and are not drawn but on a terminal.
 
@@ -39,7 +48,7 @@ def progress_bars(console: Console) -> Progress:
     columns = (TextColumn("{task.description}"), BarColumn(12), TextColumn("{task.fields[state]}"))
     times = (TimeElapsedColumn(), TimeLeft())
     # A point of a path can take minutes: the pace is that of the last hour, not of the last seconds.
-    return Progress(
+    return Bars(
         *columns, *times, console=console, transient=True, speed_estimate_period=3600, disable=not console.is_terminal
     )
 
