@@ -11,6 +11,7 @@ from joblib import effective_n_jobs
 
 from manykernels.compute.gpu import Device
 from manykernels.compute.memory import budget_bytes, human_bytes
+from manykernels.core.rows import CheckedRows
 from manykernels.kernels.bank import KernelBank
 from manykernels.kernels.device.bank import LARGE
 from manykernels.kernels.ladder import GaussianLadder
@@ -27,7 +28,7 @@ _ROW_SOLVERS = ("auto", "group_lasso", "spg", "pgd", "mirror", "simple", "silp",
 # How many times more samples may have a combined kernel off the device for p near 1 (measured on an H200).
 _FEW_SMOOTH, _FEW_KINKED = 3, 7
 # Numbers a sample and task beside its features: targets, coefficients, predictions, what the solvers keep of them.
-_FEATURE_VECTORS = 20
+_FEATURE_VECTORS = 30
 # The rest is for the matrix of a working set and for rows on their way into the cache.
 _LEAST_ROWS, _CACHE_SHARE = 256, 0.7
 # Kernels that a second-order method holds beside a bank that does not fit.
@@ -88,7 +89,7 @@ def plan_memory(
     budget = budget_bytes(model.memory_budget)
     usable = int((1 - HEADROOM) * budget)
     if model.approximation is not None:
-        return MemoryPlan("features", max(1, usable - _FEATURE_VECTORS * 8 * n_tasks * n))
+        return _feature_plan(budget, X, n_tasks, n)
     reserve = _RESERVE if any(works_on_few(model, norm) for norm in norms) else 0
     if _stays_on_device(model, n, loss, norms) and _can_do_with_rows(model, table, loss):
         return MemoryPlan("rows", usable, reserve=reserve)
@@ -116,6 +117,27 @@ def plan_memory(
     )
 
 
+def _feature_plan(budget: int, X: Any, n_tasks: int, n: int) -> MemoryPlan:
+    """Return the bytes for landmarks, features and what works on them: all but data and vectors.
+
+    How many features there are is known when the landmarks are: the bank divides its part then.
+    """
+    on_disk = isinstance(X, CheckedRows)
+    beside = _FEATURE_VECTORS * 8 * n_tasks * n + (0 if on_disk else max(2 * _data_bytes(X, n) - _UNCOUNTED, 0))
+    left = int((1 - HEADROOM) * budget) - beside
+    if left <= 0:
+        raise MemoryError(
+            f"memory_budget is {human_bytes(budget)}, but the data and coefficients of {n} samples need "
+            f"{human_bytes(beside / (1 - HEADROOM))}."
+        )
+    return MemoryPlan("features", left)
+
+
+def _data_bytes(X: Any, n: int) -> int:
+    """Return the bytes of n samples in memory."""
+    return n * X.shape[1] * 8 if not hasattr(X, "indptr") else X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
+
+
 def _solver_needs(
     model: Any, bank: KernelBank | None, norm: Norm, loss: Loss, n_tasks: int, n: int, m: int
 ) -> tuple[int, int]:
@@ -134,7 +156,7 @@ def _solver_needs(
 
 def _small_things(model: Any, bank: KernelBank | None, X: Any, n: int) -> int:
     """Return the bytes for what is small where samples and kernels are few: data, columns, names, means, weights."""
-    data = n * X.shape[1] * 8 if not hasattr(X, "indptr") else X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
+    data = _data_bytes(X, n)
     if bank is None:
         return max(2 * data - _UNCOUNTED, 0)
     ladders = [kernel for kernel in bank if isinstance(kernel, GaussianLadder)]

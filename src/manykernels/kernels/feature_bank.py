@@ -6,26 +6,32 @@ gives w, another the predictions; both are remembered for the last beta.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from manykernels.compute.feature_table import FeatureTable
-from manykernels.kernels.approximate import approximate_kernels, errors_of_values, lost_traces
+from manykernels.compute.feature_table import BLOCKS_SHARE, FeatureTable, least_bytes
+from manykernels.compute.memory import human_bytes
+from manykernels.compute.packed import triangle_size
+from manykernels.kernels.approximate import UNCOUNTED, approximate_kernels, errors_of_values, lost_traces
 from manykernels.kernels.bound import PRECISIONS, BoundBank, divided_weights
-from manykernels.kernels.features import FeatureMaps
+from manykernels.kernels.features import FeatureMaps, Nystroem
 from manykernels.kernels.groups import BoundKernel
 from manykernels.kernels.learned import LearnedKernel
 from manykernels.kernels.missing import CENTER_NEEDS_ALL, observed, spread, there
 from manykernels.kernels.normalize import KINDS, Normalization
-from manykernels.kernels.storage import FactorStorage
+from manykernels.kernels.storage import FactorStorage, PackedStorage, Storage
 
 CAPABILITIES = frozenset({"combine", "quad_forms", "derivative_forms", "largest_diagonals", "tail"})
 _CONSTANT = 1e-12
-_COARSE, _COARSE_BYTES = 3000, 4 * 10**8
+_COARSE = 3000
+# Fewer features than this of a kernel are a factor of it; of more, the matrix is written out.
+_FACTOR_COLUMNS = 32
+# A table that takes no more is held in double precision: it is read from the cache, and no digits are lost.
+_SMALL_TABLE = 16 * 10**6
 _TRACE_ROWS = 4096
+_LANDMARKS = 0.75  # most of the budget that landmarks may take, and what they are chosen by
 
 
 class FeatureBank:
@@ -43,7 +49,7 @@ class FeatureBank:
     normalize, center, precision
         As for :meth:`KernelBank.bind`.
     budget : int
-        Bytes that the features may take in memory.
+        Bytes for landmarks, features and all that works on them.
     random_state : Generator
 
     Attributes
@@ -55,6 +61,8 @@ class FeatureBank:
     scale : ndarray of shape (n_kernels,)
     errors : ndarray of shape (n_kernels,)
         The share of each kernel's trace that was lost; for waves the mean error of its values.
+    room : int
+        Bytes of the budget that a solver may take beside the features.
 
     Examples
     --------
@@ -87,7 +95,7 @@ class FeatureBank:
     ) -> None:
         if normalize not in KINDS:
             raise ValueError(f"normalize must be one of 'mean_diag', 'trace', 'cosine' or None, got {normalize!r}.")
-        self.bound = approximate_kernels(bound, X, approximation, rank, random_state)
+        self.bound = approximate_kernels(bound, X, approximation, rank, random_state, int(_LANDMARKS * budget))
         self.X, self.sample_weight, self.precision = X, weight, precision
         self.names, self.groups = [entry.name for entry in bound], [entry.group for entry in bound]
         self.n_kernels, self.n_samples = len(bound), X.shape[0]
@@ -97,7 +105,11 @@ class FeatureBank:
         traces, present, top = self._traces(bound)
         if not np.all((top[top > 0] > 1e-30) & (top[top > 0] < 1e30)):
             self.precision = "double"
+        budget = self._without_maps(budget)
+        if 8 * self.n_samples * int(self.first[-1]) <= min(_SMALL_TABLE, budget // 4):
+            self.precision = "double"
         self.table = self._make_table(budget)
+        self.room = getattr(self.table, "room", budget)
         self.mean = self.table.mean
         sums, largest = self.table.squares_by_part(self.first, weight)
         lost = 1.0 - (sums + self._squared_mean()) / np.where(traces > 0, traces, 1.0)
@@ -109,6 +121,18 @@ class FeatureBank:
         self.scale = self._scales(normalize, traces, present)
         self.largest = self.scale * largest
         self._last: tuple[np.ndarray, np.ndarray] | None = None
+
+    def _without_maps(self, budget: int) -> int:
+        """Return what the maps leave of the budget; raise MemoryError where no block of features fits into that."""
+        held = {id(entry.kernel): entry.kernel for entry in self.bound if isinstance(entry.kernel, Nystroem)}
+        maps = sum(kernel.landmarks.nbytes + kernel.root.nbytes for kernel in held.values())
+        need = maps + int(least_bytes(int(self.first[-1]), self.X.shape[1]) / BLOCKS_SHARE)
+        if need > budget + UNCOUNTED:
+            raise MemoryError(
+                f"The memory budget leaves {human_bytes(budget)} for kernels, but {self.first[-1]:,} features of "
+                f"{self.n_kernels} kernels need {human_bytes(need)}: lower rank or raise memory_budget."
+            )
+        return max(budget - maps, 1)
 
     def _make_table(self, budget: int) -> Any:
         return FeatureTable(
@@ -207,16 +231,42 @@ class FeatureBank:
     @property
     def coarse_size(self) -> int:
         """How many samples a problem may have that is solved in memory for a first guess of the weights."""
-        return int(min(_COARSE, self.n_samples // 4, _COARSE_BYTES // (8 * max(self.table.n_columns, 1))))
+        return min(_COARSE, self.n_samples // 4)
+
+    @property
+    def has_few_samples(self) -> bool:
+        """Whether matrices of the samples are smaller than their features, and a solver is quick with them."""
+        return self.n_samples <= min(_COARSE, int(self.first[-1]))
+
+    def tail_bytes(self, size: int) -> int:
+        """Return the bytes that :meth:`tail` takes."""
+        ranks, item = np.diff(self.first), np.dtype(PRECISIONS[self.precision]).itemsize
+        wide = ranks > _FACTOR_COLUMNS
+        held = 8 * size * int(ranks[~wide].sum()) + item * triangle_size(size) * int(wide.sum())
+        view = isinstance(getattr(self.table, "held", None), np.ndarray)
+        return held + 2 * 8 * size * int(ranks.max()) + (0 if view else item * size * int(self.first[-1]))
 
     def tail(self, size: int) -> BoundBank:
-        """Return the kernels on the last ``size`` samples, with their features as factors."""
-        columns = self.table.tail(size) * np.sqrt(self.by_column(np.ones(self.n_kernels)))
-        factors = [columns[:, low:high] for low, high in pairwise(self.first)]
-        storage = FactorStorage(np.arange(self.n_kernels), factors)
+        """Return the kernels on the last ``size`` samples: written out, or as factors where features are few."""
+        columns, wide = self.table.tail(size), np.diff(self.first) > _FACTOR_COLUMNS
+        dtype = PRECISIONS[self.precision]
+
+        def factors(places: np.ndarray) -> Iterator[np.ndarray]:
+            for k in places:
+                own = columns[:, self.first[k] : self.first[k + 1]].astype(np.float64)
+                own *= np.sqrt(self.scale[k])
+                yield own
+
+        few, many = np.flatnonzero(~wide), np.flatnonzero(wide)
+        storages: list[Storage] = []
+        if few.size:
+            storages.append(FactorStorage(few, factors(few), np.diff(self.first)[few]))
+        if many.size:
+            storages.append(PackedStorage.of_factors(many, factors(many), size, dtype))
         normalization = Normalization(self.scale, None, None, None, self.largest)
-        weight = self.sample_weight[-size:]
-        return BoundBank(self.bound, columns, normalization, weight, [storage], "double")
+        # The samples themselves are asked for by nobody who works on values that are held.
+        samples = np.zeros((size, 0))
+        return BoundBank(self.bound, samples, normalization, self.sample_weight[-size:], storages, self.precision)
 
     # -- what a fitted model keeps ----------------------------------------------------------------------------
 
