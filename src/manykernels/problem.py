@@ -255,11 +255,15 @@ class Problem:
         heavy = not K.table.factors_quickly(n_columns)
         # A step of the interior point costs about as much as a tenth of a round for each column.
         rounds = MOST_ROUNDS if heavy else int(np.clip(2 * n_columns, _FEW_ROUNDS, MOST_ROUNDS))
+        if t in K.slow_tasks and not heavy:
+            return solve_interior(K, y, parts, start=start, intercept=self.fit_intercept, tol=tol)
         found = solve_features(
             K, y, lower, upper, epsilon=epsilon, start=start, intercept=self.fit_intercept, tol=tol, max_rounds=rounds
         )
         if found.converged or heavy:
             return found.beta
+        # With other weights it would take as long: the next solve of this task begins where this one ends up.
+        K.slow_tasks.add(t)
         point = (found.beta, found.intercept)
         return solve_interior(K, y, parts, start=point, intercept=self.fit_intercept, tol=tol)
 

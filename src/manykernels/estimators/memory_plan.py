@@ -11,6 +11,7 @@ from joblib import effective_n_jobs
 
 from manykernels.compute.gpu import Device
 from manykernels.compute.memory import budget_bytes, human_bytes
+from manykernels.compute.packed import triangle_size
 from manykernels.core.rows import CheckedRows
 from manykernels.kernels.bank import KernelBank
 from manykernels.kernels.device.bank import LARGE
@@ -131,6 +132,15 @@ def _feature_plan(budget: int, X: Any, n_tasks: int, n: int) -> MemoryPlan:
             f"{human_bytes(beside / (1 - HEADROOM))}."
         )
     return MemoryPlan("features", left)
+
+
+def exact_bytes(model: Any, table: Any, X: Any, shape: tuple[int, int], loss: Loss, norm: Norm) -> int:
+    """Return the bytes of a memory budget in which the exact kernels of n samples are held beside their solver."""
+    (n_tasks, n), bank = shape, model._bank(table)
+    need = _solver_needs(model, bank, norm, loss, n_tasks, n, len(bank))[0] + _small_things(model, bank, X, n)
+    kernels = bank.written_out()
+    item = 8 if model.tol < DOUBLE_BELOW else 4
+    return int((need + item * triangle_size(n) * len(kernels)) / (1 - HEADROOM))
 
 
 def _data_bytes(X: Any, n: int) -> int:

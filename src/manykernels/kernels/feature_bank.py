@@ -292,12 +292,21 @@ class FeatureBank:
 
 
 class CombinedFeatures:
-    """The combined kernel of a :class:`FeatureBank`, K = Z diag(columns) Z'; ``n`` samples."""
+    """The combined kernel of a :class:`FeatureBank`, K = Z diag(columns) Z'.
+
+    Attributes
+    ----------
+    n : int
+        Samples.
+    slow_tasks : set of int
+        Tasks for which coordinate descent has proved slow.
+    """
 
     def __init__(self, bank: FeatureBank) -> None:
         self._bank, self.n, self.table = bank, bank.n_samples, bank.table
         self._weights = np.zeros(bank.n_kernels)
         self._diagonal: np.ndarray | None = None
+        self.slow_tasks: set[int] = set()
 
     def weigh(self, weights: np.ndarray) -> None:
         """Take other weights."""
