@@ -166,7 +166,8 @@ PATHS = {
     "nystroem": (
         10_000,
         60e6,
-        "MKLClassifier(kernels[::10], norm=2, approximation='nystroem', rank=100, random_state=0, memory_budget=budget)",
+        "MKLClassifier(kernels[::10], norm=2, approximation='nystroem', rank=100, random_state=0, "
+        "memory_budget=budget)",
     ),
     "nystroem_file": (
         10_000,

@@ -109,7 +109,7 @@ class FeatureTable:
         first = self.n_rows - size
         if isinstance(self.held, np.ndarray):
             return self.held[first:]
-        out = np.empty((size, self.n_columns), self.dtype)
+        out: np.ndarray = np.empty((size, self.n_columns), self.dtype)
         for low, high in self.blocks:
             if high > first:
                 start = max(low, first)
