@@ -24,6 +24,7 @@ _SUFFICIENT_DECREASE = 1e-4
 _LEAST_STEP = 1e-10
 _MOST_STEPS = 100
 _MOST_INNER = 50
+_OFTEN = 2  # steps for which conjugate gradients took long: from then on, they are not tried
 
 
 class FeatureSolution(NamedTuple):
@@ -60,18 +61,18 @@ def solve_smooth(
     max_iter : int
     """
     run = _Run(K, y, C, loss, start, intercept)
+    is_near = False
     for number in range(max_iter):
         slope, curvature = C * loss.derivative(y, run.z), C * loss.curvature(y, run.z)
         gradient = run.gradient(slope)
+        # The step that promised little has been made: it squares the error.
+        if is_near and run.is_close(gradient, tol):
+            return FeatureSolution(-slope, float(run.x[-1]), number, True)
         step = run.newton_step(gradient, curvature)
-        promised = -float(gradient @ step)
-        if promised <= tol * abs(run.value()) and run.is_close(gradient, tol):
-            # The last step is made: it squares the error.
-            run.search(step, gradient)
-            return FeatureSolution(-C * loss.derivative(y, run.z), float(run.x[-1]), number + 1, True)
+        is_near = -float(gradient @ step) <= tol * abs(run.value())
         if not run.search(step, gradient):
             break
-    return FeatureSolution(-C * loss.derivative(y, run.z), float(run.x[-1]), max_iter, False)
+    return FeatureSolution(-C * loss.derivative(y, run.z), float(run.x[-1]), max_iter, is_near)
 
 
 class _Run:
@@ -88,7 +89,7 @@ class _Run:
     ) -> None:
         self.K, self.y, self.C, self.loss, self.has_intercept = K, y, C, loss, intercept
         self.root = np.sqrt(K.columns)
-        self.factors_at_once = False
+        self.n_factored = 0
         self.x = np.zeros(self.root.size + 1)
         if start is not None:
             self.x[:-1] = self.root * K.vectors(start[0][None, :])[0]
@@ -121,7 +122,7 @@ class _Run:
 
     def newton_step(self, gradient: np.ndarray, curvature: np.ndarray) -> np.ndarray:
         """Return minus the inverse Hessian times the gradient, to a tolerance that goes down with the gradient."""
-        if self.factors_at_once:
+        if self.n_factored >= _OFTEN and self.K.table.factors_quickly(np.count_nonzero(self.root)):
             return self._factored_step(gradient, curvature)
         diagonal = self._diagonal(curvature)
         allowed = min(0.1, np.sqrt(np.linalg.norm(gradient))) * np.sqrt(float(gradient @ (gradient / diagonal)))
@@ -140,8 +141,7 @@ class _Run:
             direction = scaled + (rho / before) * direction
         if not self.K.table.can_factor(np.count_nonzero(self.root)):
             return step
-        # Where conjugate gradients take long once, they do from here on.
-        self.factors_at_once = self.K.table.factors_quickly(np.count_nonzero(self.root))
+        self.n_factored += 1
         return self._factored_step(gradient, curvature)
 
     def _factored_step(self, gradient: np.ndarray, curvature: np.ndarray) -> np.ndarray:
