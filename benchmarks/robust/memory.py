@@ -91,6 +91,26 @@ def cases() -> dict[str, Case]:
         "ladder": Case(classifier([GaussianLadder(count=1000)], norm=2.0), 2500, 4, 300 * MB),
         "rows": Case(classifier(_gaussians(5, 2), norm=2.0), 5000, 5, 80 * MB),
         # the others
+        "nystroem_file": Case(
+            classifier(wide[::20], norm=2.0, approximation="nystroem", rank=100, random_state=0), 10_000, 10, 25 * MB
+        ),
+        "nystroem_l1": Case(
+            classifier(wide[::20], approximation="nystroem", rank=100, random_state=0, loss="logistic", C=100.0),
+            10_000,
+            10,
+            60 * MB,
+        ),
+        "nystroem_few": Case(classifier(wide, approximation="nystroem", random_state=0), 1000, 10, 400 * MB),
+        "nystroem_tasks": Case(
+            classifier(wide[::20], norm=2.0, approximation="nystroem", rank=100, random_state=0),
+            10_000,
+            10,
+            60 * MB,
+            target="three",
+        ),
+        "fourier": Case(
+            classifier(wide[::20], norm=2.0, approximation="fourier", rank=100, random_state=0), 10_000, 10, 60 * MB
+        ),
         "hinge_all": Case(classifier(wide, norm=2.0), 1500, 10, 700 * MB),
         "hinge_tasks": Case(classifier(wide, norm=2.0), 2500, 10, 300 * MB, target="three"),
         "hinge_l1": Case(classifier(wide), 2500, 10, 300 * MB),

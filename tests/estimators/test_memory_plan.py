@@ -165,6 +165,29 @@ PATHS = {
     "l1": (1200, 60e6, "MKLClassifier(kernels, memory_budget=budget)"),
     "ladder": (1000, 60e6, "MKLClassifier([GaussianLadder(count=500)], norm=2, memory_budget=budget)"),
     "rows": (2500, 40e6, "MKLClassifier(kernels[::6], norm=2, tol=1e-2, memory_budget=budget)"),
+    "nystroem": (
+        10_000,
+        60e6,
+        "MKLClassifier(kernels[::10], norm=2, approximation='nystroem', rank=100, random_state=0, "
+        "memory_budget=budget)",
+    ),
+    "nystroem_file": (
+        10_000,
+        25e6,
+        "MKLClassifier(kernels[::10], norm=2, approximation='nystroem', rank=100, tol=1e-2, random_state=0, "
+        "memory_budget=budget)",
+    ),
+    "nystroem_logistic": (
+        6000,
+        40e6,
+        "MKLClassifier(kernels[::10], approximation='nystroem', rank=100, loss='logistic', C=1e3, random_state=0, "
+        "memory_budget=budget)",
+    ),
+    "fourier": (
+        10_000,
+        60e6,
+        "MKLClassifier(kernels[::10], approximation='fourier', rank=100, random_state=0, memory_budget=budget)",
+    ),
     "ufo": (600, 30e6, "UFOMKLClassifier(kernels, epochs=1, random_state=0, memory_budget=budget)"),
 }
 

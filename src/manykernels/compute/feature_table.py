@@ -18,6 +18,9 @@ _BLOCK_ENTRIES = 1 << 23
 _FREE_DISK = 1.25  # what must be free, in sizes of the table
 _LEAST_ROWS = 16
 _MOST_FACTORED, _MOST_PRODUCTS = 6000, 1e13  # columns, and rows * columns^2, of a matrix that is factored
+_HELD = 0.75  # most of the budget that the table takes: the rest is for blocks in transit and for what is factored
+BLOCKS_SHARE = 0.25  # of what is left, for the blocks of all threads
+_COPIES = 3  # a block is made in double precision, with a copy or two on the way
 _SUMMED_ROWS = 512  # added up in the table's own precision before they go to a sum in double precision
 
 
@@ -31,8 +34,8 @@ class FeatureTable:
     n_rows, n_columns : int
     dtype : float32 or float64
     budget : int
-        Bytes that the table may take in memory; beyond it goes to a temporary file, and where there is no room for
-        that either, rows are computed when they are asked for.
+        Bytes for the table and all that works on it. A table that would take most of them goes to a temporary file,
+        and where there is no room for that either, rows are computed when they are asked for.
     weight : ndarray of shape (n_rows,), optional
         Subtract the mean of the rows with these weights, in double precision; default: no mean is subtracted.
     n_sources : int
@@ -42,6 +45,8 @@ class FeatureTable:
     ----------
     mean : ndarray of shape (n_columns,)
         What was subtracted.
+    room : int
+        Bytes of the budget that neither the table nor its blocks take.
 
     Examples
     --------
@@ -64,18 +69,20 @@ class FeatureTable:
         n_sources: int = 0,
     ) -> None:
         self._compute, self.n_rows, self.n_columns, self.dtype = compute, n_rows, n_columns, dtype
-        # Features are made in double precision from rows in double precision, with a copy or two on the way.
-        own = 8 * (n_sources + 3 * n_columns) * 4 * n_threads()
-        step = max(_LEAST_ROWS, min(_BLOCK_ENTRIES // max(n_columns, 1), budget // own))
-        self.blocks = [(low, min(low + step, n_rows)) for low in range(0, n_rows, step)]
         self.size = n_rows * n_columns * np.dtype(dtype).itemsize
+        is_held = self.size <= _HELD * budget
+        left = budget - self.size if is_held else budget
+        own = row_bytes(n_columns, n_sources)
+        step = max(_LEAST_ROWS, min(_BLOCK_ENTRIES // max(n_columns, 1), int(BLOCKS_SHARE * left) // own))
+        self.room = int(left) - min(step, n_rows) * own
+        self.blocks = [(low, min(low + step, n_rows)) for low in range(0, n_rows, step)]
         self.mean = np.zeros(n_columns) if weight is None else self._weighted_mean(weight)
-        self.held: np.ndarray | None = None
+        self.held: np.ndarray | _FileRows | None = None
         self.place = "computed in each pass"
-        if self.size <= budget:
+        if is_held:
             self.held, self.place = np.empty((n_rows, n_columns), dtype), "in memory"
         elif _FREE_DISK * self.size <= shutil.disk_usage(tempfile.gettempdir()).free:
-            self.held, self.place = _in_a_file((n_rows, n_columns), dtype), "in a temporary file"
+            self.held, self.place = _FileRows((n_rows, n_columns), dtype), "in a temporary file"
         if self.held is not None:
             parallel(self._fill, self.blocks)
 
@@ -94,13 +101,20 @@ class FeatureTable:
     def block(self, low: int, high: int) -> np.ndarray:
         """Return rows, in order; a view where the table is held."""
         if self.held is not None:
-            return self.held[low:high]
+            return self.held[low:high]  # of a file, a map of these rows alone, which goes when the view does
         return np.asarray(self._compute(low, high) - self.mean, dtype=self.dtype)
 
     def tail(self, size: int) -> np.ndarray:
-        """Return the last rows in double precision."""
-        parts = [self.block(low, high) for low, high in self.blocks if high > self.n_rows - size]
-        return np.concatenate(parts)[-size:].astype(np.float64)
+        """Return the last rows as they are held; a view where that is in memory."""
+        first = self.n_rows - size
+        if isinstance(self.held, np.ndarray):
+            return self.held[first:]
+        out: np.ndarray = np.empty((size, self.n_columns), self.dtype)
+        for low, high in self.blocks:
+            if high > first:
+                start = max(low, first)
+                out[start - first : high - first] = self.block(start, high)
+        return out
 
     def times(self, vectors: np.ndarray) -> np.ndarray:
         """Return the products of the rows with vectors, given as (n_vectors, n_columns): (n_vectors, n_rows)."""
@@ -157,7 +171,7 @@ class FeatureTable:
 
     def can_factor(self, n_columns: int) -> bool:
         """Return whether :meth:`bordered_solver` has room for the matrix of so many columns."""
-        return n_columns <= _MOST_FACTORED
+        return n_columns <= _MOST_FACTORED and 2 * 8 * (n_columns + 1) ** 2 <= self.room
 
     def factors_quickly(self, n_columns: int) -> bool:
         """Return whether it takes no longer than some rounds of coordinate descent."""
@@ -186,7 +200,7 @@ class FeatureTable:
         system[np.diag_indices(columns.size)] += 1.0
         if not intercept:
             system[-1, -1] = 1.0
-        factored, places = cholesky_factor(system, least=1.0), np.append(columns, factors.size)
+        factored, places = cholesky_factor(system, least=1.0, overwrite=True), np.append(columns, factors.size)
 
         def solve(right: np.ndarray) -> np.ndarray:
             out = np.zeros(factors.size + 1)
@@ -214,7 +228,31 @@ class FeatureTable:
         return parallel(lambda block: task(block[0], block[1], self.block(block[0], block[1])), self.blocks)
 
 
-def _in_a_file(shape: tuple[int, int], dtype: type) -> Any:
-    """Return an array in a temporary file that goes when the array does."""
-    with tempfile.TemporaryFile(prefix="manykernels-") as file:
-        return np.memmap(file, dtype=dtype, mode="w+", shape=shape)
+def row_bytes(n_columns: int, n_sources: int) -> int:
+    """Return the bytes that a row of a block takes on its way, on all threads: sources, features and their copies."""
+    return 8 * (n_sources + _COPIES * max(n_columns, 1)) * n_threads()
+
+
+def least_bytes(n_columns: int, n_sources: int) -> int:
+    """Return the bytes without which no table of so many columns can be made, wherever its rows are."""
+    return _LEAST_ROWS * row_bytes(n_columns, n_sources)
+
+
+class _FileRows:
+    """An array in a temporary file that goes when this object does.
+
+    Each selection of rows maps these rows alone: a map of all of them would keep all that was read in memory.
+    """
+
+    def __init__(self, shape: tuple[int, int], dtype: type) -> None:
+        self.shape, self.dtype = shape, np.dtype(dtype)
+        self._file = tempfile.TemporaryFile(prefix="manykernels-")  # noqa: SIM115 - open as long as the table is
+        self._file.truncate(shape[0] * shape[1] * self.dtype.itemsize)
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        low, high, _ = rows.indices(self.shape[0])
+        place = low * self.shape[1] * self.dtype.itemsize
+        return np.memmap(self._file, self.dtype, "r+", place, (high - low, self.shape[1]))
+
+    def __setitem__(self, rows: slice, values: np.ndarray) -> None:
+        self[rows][:] = values

@@ -63,6 +63,15 @@ class Bank(Protocol):
     def coarse_size(self) -> int | None:
         """Samples of a problem that is solved for a first guess of the weights; None where a matrix is there."""
 
+    @property
+    def has_few_samples(self) -> bool:
+        """Whether matrices of the samples are smaller than what is held, and a solver is quick with them."""
+
+    @property
+    def spare(self) -> int | None:
+        """Bytes that a first guess may take beside the bank; None where nobody counts them."""
+
+    def tail_bytes(self, size: int) -> int: ...
     def workspace(self) -> Any: ...
     def combine(self, weights: np.ndarray, out: Any = None) -> Any: ...
     def quad_forms(self, beta: np.ndarray, subset: np.ndarray | None = None) -> np.ndarray: ...

@@ -61,6 +61,8 @@ class RowBank(FeatureBank):
 
     # Coefficients of the dual problem are nowhere, and which rows are the last, nobody knows.
     capabilities = CAPABILITIES - {"coefficients", "tail"}
+    has_few_samples = False  # type: ignore[assignment]  # that are here
+    spare = None
 
     def __init__(
         self,

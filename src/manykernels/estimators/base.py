@@ -31,7 +31,7 @@ from manykernels.estimators.kernel_estimator import (
     check_costs,
     print_step,
 )
-from manykernels.estimators.memory_plan import DOUBLE_BELOW, HEADROOM, MemoryPlan, plan_memory
+from manykernels.estimators.memory_plan import DOUBLE_BELOW, HEADROOM, MemoryPlan, exact_bytes, plan_memory
 from manykernels.estimators.predictor import Predictor
 from manykernels.estimators.solvers import find_solver
 from manykernels.kernels import Gaussian, KernelBank, ParametricKernel
@@ -68,6 +68,7 @@ class Workbench:
     weights: list[np.ndarray] | None = None
     norms: tuple[Norm, ...] = ()  # all that will be learned with these kernels, where it is not one
     solver_bytes: int | None = None
+    is_told: bool = False  # that the exact problem is cheaper
 
     def starts(self, problems: list[Problem]) -> list[np.ndarray | None]:
         """Return where each problem starts: at the last weights, if there are any."""
@@ -220,6 +221,8 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
                 plan = plan_memory(self, table, X, y.shape, loss, workbench.norms)
                 workbench.solver_bytes = plan.solver_bytes
                 bank = workbench.banks[precision] = self._bind(table, samples.of(X), samples.weight, plan, precision)
+                if bank.has_few_samples and not workbench.is_told:
+                    workbench.is_told = self._tell_what_is_cheaper(cast(FeatureBank, bank), table, X, y.shape[0], loss)
             # Norms learn the groups of the kernels here.
             own = norm.bind(_every_group(bank.groups))
             # A parametric bank offers less than a finite one; solvers ask for what they need.
@@ -316,6 +319,19 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
         shared |= {"memory_budget": plan.kernel_bytes, "storage": plan.storage}
         shared |= {"precision": precision, "reserve": plan.reserve}
         return self._bank(table).bind(X, device=self.device, **shared)
+
+    def _tell_what_is_cheaper(self, bank: FeatureBank, table: Any, X: Any, n_tasks: int, loss: Loss) -> bool:
+        """Warn where features are no fewer than samples and the exact kernels fit into memory; return True."""
+        n, n_features = bank.n_samples, int(bank.first[-1])
+        if n_features < n or isinstance(X, CheckedRows):
+            return True
+        need = exact_bytes(self, table, X, (n_tasks, n), loss, self._norm())
+        if need <= budget_bytes(self.memory_budget):
+            warn(
+                f"approximation={self.approximation!r} makes {n_features:,} features of {n:,} samples, so the exact "
+                f"kernels ({human_bytes(need)} of memory) cost no more: take approximation=None or a lower rank."
+            )
+        return True
 
     def _product_bank(self, table: Any) -> KernelBank:
         """Return the kernels of a product; by default one for each feature."""

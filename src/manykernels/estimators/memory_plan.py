@@ -11,6 +11,8 @@ from joblib import effective_n_jobs
 
 from manykernels.compute.gpu import Device
 from manykernels.compute.memory import budget_bytes, human_bytes
+from manykernels.compute.packed import triangle_size
+from manykernels.core.rows import CheckedRows
 from manykernels.core.solver import Sizes
 from manykernels.kernels.bank import KernelBank
 from manykernels.kernels.device.bank import LARGE
@@ -27,7 +29,7 @@ HEADROOM = 0.15
 # How many times more samples may have a combined kernel off the device for p near 1 (measured on an H200).
 _FEW_SMOOTH, _FEW_KINKED = 3, 7
 # Numbers a sample and task beside its features: targets, coefficients, predictions, what the solvers keep of them.
-_FEATURE_VECTORS = 20
+_FEATURE_VECTORS = 30
 # The rest is for the matrix of a working set and for rows on their way into the cache.
 _LEAST_ROWS, _CACHE_SHARE = 256, 0.7
 # Kernels that a second-order method holds beside a bank that does not fit.
@@ -83,7 +85,7 @@ def plan_memory(
     budget = budget_bytes(model.memory_budget)
     usable = int((1 - HEADROOM) * budget)
     if model.approximation is not None:
-        return MemoryPlan("features", max(1, usable - _FEATURE_VECTORS * 8 * n_tasks * n))
+        return _feature_plan(budget, X, n_tasks, n)
     solver = model._solver()
     reserve = _RESERVE if any(solver.need(Sizes(n_tasks, n, 1), norm, loss).works_on_few for norm in norms) else 0
     if _stays_on_device(model, n, loss, norms) and _can_do_with_rows(model, table, loss):
@@ -112,6 +114,36 @@ def plan_memory(
     )
 
 
+def _feature_plan(budget: int, X: Any, n_tasks: int, n: int) -> MemoryPlan:
+    """Return the bytes for landmarks, features and what works on them: all but data and vectors.
+
+    How many features there are is known when the landmarks are: the bank divides its part then.
+    """
+    on_disk = isinstance(X, CheckedRows)
+    beside = _FEATURE_VECTORS * 8 * n_tasks * n + (0 if on_disk else max(2 * _data_bytes(X, n) - _UNCOUNTED, 0))
+    left = int((1 - HEADROOM) * budget) - beside
+    if left <= 0:
+        raise MemoryError(
+            f"memory_budget is {human_bytes(budget)}, but the data and coefficients of {n} samples need "
+            f"{human_bytes(beside / (1 - HEADROOM))}."
+        )
+    return MemoryPlan("features", left)
+
+
+def exact_bytes(model: Any, table: Any, X: Any, shape: tuple[int, int], loss: Loss, norm: Norm) -> int:
+    """Return the bytes of a memory budget in which the exact kernels of n samples are held beside their solver."""
+    (n_tasks, n), bank = shape, model._bank(table)
+    need = _solver_needs(model, bank, norm, loss, n_tasks, n, len(bank))[0] + _small_things(model, bank, X, n)
+    kernels = bank.written_out()
+    item = 8 if model.tol < DOUBLE_BELOW else 4
+    return int((need + item * triangle_size(n) * len(kernels)) / (1 - HEADROOM))
+
+
+def _data_bytes(X: Any, n: int) -> int:
+    """Return the bytes of n samples in memory."""
+    return n * X.shape[1] * 8 if not hasattr(X, "indptr") else X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
+
+
 def _solver_needs(
     model: Any, bank: KernelBank | None, norm: Norm, loss: Loss, n_tasks: int, n: int, m: int
 ) -> tuple[int, int]:
@@ -129,7 +161,7 @@ def _solver_needs(
 
 def _small_things(model: Any, bank: KernelBank | None, X: Any, n: int) -> int:
     """Return the bytes for what is small where samples and kernels are few: data, columns, names, means, weights."""
-    data = n * X.shape[1] * 8 if not hasattr(X, "indptr") else X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
+    data = _data_bytes(X, n)
     if bank is None:
         return max(2 * data - _UNCOUNTED, 0)
     ladders = [kernel for kernel in bank if isinstance(kernel, GaussianLadder)]

@@ -5,7 +5,9 @@
 The product of the Hessian with (v, b) is one pass of Z and one of Z'. Conjugate gradients solve for the Newton step as
 exactly as the gradient is small, preconditioned by the diagonal; where they take long, the Hessian is made and factored
 instead, of the samples that bend the objective only. A backtracking search follows. At the optimum
-beta_i = -C_i loss'(y_i, x_i' v + b) are the coefficients of the dual.
+beta_i = -C_i loss'(y_i, x_i' v + b) are the coefficients of the dual. They stand for X' beta, which is v less the
+gradient: where C is large, that is far from v long after the objective is small, so the iteration ends only when the
+objective is as small there.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ _SUFFICIENT_DECREASE = 1e-4
 _LEAST_STEP = 1e-10
 _MOST_STEPS = 100
 _MOST_INNER = 50
+_OFTEN = 2  # steps for which conjugate gradients took long: from then on, they are not tried
 
 
 class FeatureSolution(NamedTuple):
@@ -58,18 +61,18 @@ def solve_smooth(
     max_iter : int
     """
     run = _Run(K, y, C, loss, start, intercept)
+    is_near = False
     for number in range(max_iter):
         slope, curvature = C * loss.derivative(y, run.z), C * loss.curvature(y, run.z)
         gradient = run.gradient(slope)
+        # The step that promised little has been made: it squares the error.
+        if is_near and run.is_close(gradient, tol):
+            return FeatureSolution(-slope, float(run.x[-1]), number, True)
         step = run.newton_step(gradient, curvature)
-        promised = -float(gradient @ step)
-        if promised <= tol * abs(run.value()):
-            # The last step is made: it squares the error.
-            run.search(step, gradient)
-            return FeatureSolution(-C * loss.derivative(y, run.z), float(run.x[-1]), number + 1, True)
+        is_near = -float(gradient @ step) <= tol * abs(run.value())
         if not run.search(step, gradient):
             break
-    return FeatureSolution(-C * loss.derivative(y, run.z), float(run.x[-1]), max_iter, False)
+    return FeatureSolution(-C * loss.derivative(y, run.z), float(run.x[-1]), max_iter, is_near)
 
 
 class _Run:
@@ -86,11 +89,15 @@ class _Run:
     ) -> None:
         self.K, self.y, self.C, self.loss, self.has_intercept = K, y, C, loss, intercept
         self.root = np.sqrt(K.columns)
+        self.n_factored = 0
         self.x = np.zeros(self.root.size + 1)
         if start is not None:
             self.x[:-1] = self.root * K.vectors(start[0][None, :])[0]
             self.x[-1] = start[1] if intercept else 0.0
         self.z = self._predictions(self.x) if start is not None else np.zeros(y.size)
+        nowhere, nothing = np.zeros_like(self.x), np.zeros(y.size)
+        if not self.value() <= self.value(nowhere, nothing):  # other weights can make a start far worse than none
+            self.x, self.z = nowhere, nothing
 
     def _predictions(self, x: np.ndarray) -> np.ndarray:
         return self.K.table.times((self.root * x[:-1])[None, :])[0] + x[-1]
@@ -107,8 +114,16 @@ class _Run:
     def gradient(self, slope: np.ndarray) -> np.ndarray:
         return np.append(self.x[:-1], 0.0) + self._sums(slope)
 
+    def is_close(self, gradient: np.ndarray, tol: float) -> bool:
+        """Return whether X' beta, which the coefficients stand for, is as good as v."""
+        change = np.append(-gradient[:-1], 0.0)
+        value, there = self.value(), self.value(self.x + change, self.z + self._predictions(change))
+        return there - value <= tol * abs(value)
+
     def newton_step(self, gradient: np.ndarray, curvature: np.ndarray) -> np.ndarray:
         """Return minus the inverse Hessian times the gradient, to a tolerance that goes down with the gradient."""
+        if self.n_factored >= _OFTEN and self.K.table.factors_quickly(np.count_nonzero(self.root)):
+            return self._factored_step(gradient, curvature)
         diagonal = self._diagonal(curvature)
         allowed = min(0.1, np.sqrt(np.linalg.norm(gradient))) * np.sqrt(float(gradient @ (gradient / diagonal)))
         step, residual = np.zeros_like(gradient), -gradient
@@ -126,6 +141,10 @@ class _Run:
             direction = scaled + (rho / before) * direction
         if not self.K.table.can_factor(np.count_nonzero(self.root)):
             return step
+        self.n_factored += 1
+        return self._factored_step(gradient, curvature)
+
+    def _factored_step(self, gradient: np.ndarray, curvature: np.ndarray) -> np.ndarray:
         return -self.K.table.bordered_solver(curvature, self.K.columns, self.has_intercept)(gradient)
 
     def _diagonal(self, curvature: np.ndarray) -> np.ndarray:

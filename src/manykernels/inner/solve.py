@@ -311,6 +311,8 @@ def _coordinate_descent(work: Work) -> Machine:
 
     def task(t: int) -> np.ndarray:
         y, box = work.y[t], work.loss.box(work.y[t], work.C[t])
+        if t in work.K.slow_tasks and not heavy:
+            return solve_interior(work.K, y, box.parts(), start=work.begin(t), **options)
         found = solve_features(
             work.K,
             box.linear,
@@ -323,6 +325,8 @@ def _coordinate_descent(work: Work) -> Machine:
         )
         if found.converged or heavy:
             return found.beta
+        # With other weights it would take as long: the next solve of this task begins where this one ends up.
+        work.K.slow_tasks.add(t)
         return solve_interior(work.K, y, box.parts(), start=(found.beta, found.intercept), **options)
 
     return _on_features(work, task)

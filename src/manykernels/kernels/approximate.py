@@ -16,6 +16,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from manykernels.compute.linalg import independent_rows
+from manykernels.compute.memory import human_bytes
 from manykernels.compute.pairwise import dense
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.checks import is_count, is_number
@@ -29,6 +30,8 @@ _SAMPLE_ROWS = 5  # rows to choose landmarks from, for each landmark
 _LEAST_SAMPLE, _MOST_SAMPLE = 2000, 20_000
 _BATCH = 32  # landmarks chosen at a time, and no more than a quarter of those there are
 _EXHAUSTED = 1e-10  # of the diagonal: what is left is rounding
+_COLUMN_COPIES, _ROOT_COPIES = 4, 5  # of a batch of columns while it is added, and of a kernel on its landmarks
+UNCOUNTED = 2 * 10**6  # bytes that an interpreter takes and leaves: what is smaller is not refused
 _CHECK_ROWS = 500
 _FIRST_COLUMNS = 1024
 
@@ -51,7 +54,12 @@ def check_rank(rank: Any) -> None:
 
 
 def approximate_kernels(
-    bound: Sequence[BoundKernel], X: Any, method: str, rank: float, random_state: np.random.Generator
+    bound: Sequence[BoundKernel],
+    X: Any,
+    method: str,
+    rank: float,
+    random_state: np.random.Generator,
+    budget: int | None = None,
 ) -> list[BoundKernel]:
     """Return the kernels with finite features in place of theirs, under the same names.
 
@@ -64,6 +72,8 @@ def approximate_kernels(
         Features of a kernel, or the share of its trace that may be lost: landmarks are added until no more is.
         For waves, the typical error of a kernel value.
     random_state : Generator
+    budget : int, optional
+        Bytes for the landmarks, what they are chosen by included; MemoryError is raised where that takes more.
 
     Examples
     --------
@@ -82,11 +92,36 @@ def approximate_kernels(
     # In order, so that a file is read once from its beginning to its end.
     sample = take_rows(X, np.sort(random_state.permutation(n)[: min(n, most)]))
     with one_blas_thread():
-        return _approximations(bound, sample, method, rank, random_state)
+        return _approximations(bound, sample, method, rank, random_state, _Purse(budget))
+
+
+class _Purse:
+    """The bytes that landmarks may take, and those that are spent."""
+
+    def __init__(self, budget: int | None) -> None:
+        self.budget, self.spent = budget, 0
+
+    def check(self, need: int) -> None:
+        """Raise MemoryError unless so many bytes are there beside what is spent."""
+        if self.budget is not None and self.spent + need > self.budget + UNCOUNTED:
+            raise MemoryError(
+                f"The memory budget leaves {human_bytes(self.budget)} for kernels, but their landmarks need "
+                f"{human_bytes(self.spent + need)} or more: lower rank or raise memory_budget."
+            )
+
+    def spend(self, need: int) -> None:
+        """Keep so many bytes."""
+        self.check(need)
+        self.spent += need
 
 
 def _approximations(
-    bound: Sequence[BoundKernel], sample: Any, method: str, rank: float, random_state: np.random.Generator
+    bound: Sequence[BoundKernel],
+    sample: Any,
+    method: str,
+    rank: float,
+    random_state: np.random.Generator,
+    purse: _Purse,
 ) -> list[BoundKernel]:
     seeds = random_state.integers(2**31, size=len(bound))
     found, chosen = [], {}
@@ -95,7 +130,7 @@ def _approximations(
         V = there(V, observed(V))
         key = (id(entry.kernel), entry.positions.tobytes())
         if key not in chosen:
-            chosen[key] = _approximation(entry, V, method, rank, seed)
+            chosen[key] = _approximation(entry, V, method, rank, seed, purse)
         found.append(replace(entry, kernel=chosen[key]))
     return found
 
@@ -106,13 +141,16 @@ def take_rows(X: Any, rows: np.ndarray) -> Any:
     return taken.astype(np.float64) if hasattr(taken, "tocsr") else np.asarray(taken, dtype=np.float64)
 
 
-def _approximation(entry: BoundKernel, V: Any, method: str, rank: float, seed: int) -> Kernel:
+def _approximation(entry: BoundKernel, V: Any, method: str, rank: float, seed: int, purse: _Purse) -> Kernel:
     kernel = entry.kernel
     own = kernel.features(V[:1] if V.shape[0] else np.zeros((1, V.shape[1])))
     if own is not None and (rank < 1 or own.shape[1] <= rank):
         return kernel
     if method == "nystroem":
-        found = Nystroem(kernel, _landmarks(kernel, V, rank, np.random.default_rng(seed)))
+        found = Nystroem(kernel, _landmarks(kernel, V, rank, np.random.default_rng(seed), purse))
+        size = found.landmarks.shape[0]
+        purse.check(_ROOT_COPIES * 8 * size**2)
+        purse.spend(found.landmarks.nbytes + found.root.nbytes)
         return found if found.features(found.landmarks[:1]).shape[1] else Nothing()
     if not isinstance(kernel, Gaussian):
         raise TypeError(
@@ -123,7 +161,7 @@ def _approximation(entry: BoundKernel, V: Any, method: str, rank: float, seed: i
     return RandomFourier(kernel.width, n_components=2 * max(1, int(count) // 2), seed=seed)
 
 
-def _landmarks(kernel: Kernel, V: Any, rank: float, random: np.random.Generator) -> np.ndarray:
+def _landmarks(kernel: Kernel, V: Any, rank: float, random: np.random.Generator, purse: _Purse) -> np.ndarray:
     """Return rows that span most of the kernel, by a randomly pivoted Cholesky factorization."""
     if V.shape[0] == 0:
         return np.zeros((1, V.shape[1]))  # a view that none of these rows has
@@ -131,8 +169,10 @@ def _landmarks(kernel: Kernel, V: Any, rank: float, random: np.random.Generator)
     total, left = float(diagonal.sum()), diagonal.copy()
     most = V.shape[0] if rank < 1 else min(int(rank), V.shape[0])
     allowed = rank if rank < 1 else 0.0
-    factor, pivots = np.empty((V.shape[0], min(most, _FIRST_COLUMNS))), np.empty(0, np.int64)
+    # A column after the other: memory is touched as the landmarks come, which may be fewer than allowed.
+    factor, pivots = np.empty((V.shape[0], min(most, _FIRST_COLUMNS)), order="F"), np.empty(0, np.int64)
     while pivots.size < most and left.sum() > max(allowed, _EXHAUSTED) * total:
+        purse.check(8 * V.shape[0] * (pivots.size + _COLUMN_COPIES * _BATCH))
         rows = _drawn(left, min(_BATCH, max(1, pivots.size // 4), most - pivots.size), random)
         done = slice(0, pivots.size)
         columns = np.asarray(kernel.compute(V, V[rows]), dtype=np.float64) - factor[:, done] @ factor[rows, done].T
@@ -140,7 +180,8 @@ def _landmarks(kernel: Kernel, V: Any, rank: float, random: np.random.Generator)
         new = slice(pivots.size, pivots.size + kept.size)
         if new.stop > factor.shape[1]:  # how many it takes is not known before, and all would be a whole matrix
             more = min(max(2 * factor.shape[1], new.stop), most) - factor.shape[1]
-            factor = np.hstack([factor, np.empty((V.shape[0], more))])
+            purse.check(8 * V.shape[0] * (2 * factor.shape[1] + more))
+            factor = np.asfortranarray(np.concatenate([factor.T, np.empty((more, V.shape[0]))]).T)
         factor[:, new] = solve_triangular(root, columns[:, kept].T, lower=True, check_finite=False).T
         left = np.maximum(left - np.sum(factor[:, new] ** 2, axis=1), 0.0)
         left[rows] = 0.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from manykernels.kernels.groups import BoundKernel, make_groups
 from manykernels.kernels.learned import LearnedKernel
 from manykernels.kernels.normalize import Normalization
 from manykernels.kernels.room import Room
-from manykernels.kernels.storage import BLOCK_ENTRIES, FACTOR_ROWS, FactorStorage, Storage, held_here
+from manykernels.kernels.storage import BLOCK_ENTRIES, FACTOR_ROWS, FactorStorage, PackedStorage, Storage, held_here
 
 # What a finite set of kernels can do; an optimizer that needs more is refused before any work.
 CAPABILITIES = frozenset(
@@ -37,6 +37,8 @@ CAPABILITIES = frozenset(
         "tail",
     }
 )
+# Kernels of no more features than this are kept as factors.
+FACTOR_COLUMNS = 32
 PRECISIONS: dict[str, type] = {"single": np.float32, "double": np.float64}
 
 
@@ -80,9 +82,16 @@ def learned_kernel(bank: Any, weights: np.ndarray, keep: np.ndarray | None = Non
 
 
 def bank_of_features(
-    bound: Sequence[BoundKernel], columns: np.ndarray, scale: np.ndarray, first: np.ndarray, largest: np.ndarray
+    bound: Sequence[BoundKernel],
+    columns: np.ndarray,
+    scale: np.ndarray,
+    first: np.ndarray,
+    largest: np.ndarray,
+    dtype: type = np.float64,
 ) -> BoundBank:
-    """Return the bank of kernels that are the inner products of features of their own, in double precision.
+    """Return the bank of kernels that are the inner products of features of their own.
+
+    They are factors where features are few, and written out where they are many.
 
     Parameters
     ----------
@@ -93,16 +102,30 @@ def bank_of_features(
     scale, largest : ndarrays of shape (n_kernels,)
     first : ndarray of shape (n_kernels + 1,)
         Where the features of each kernel begin, and the end.
+    dtype : float32 or float64
+        Of kernels that are written out.
     """
-    X = columns * np.sqrt(np.repeat(scale, np.diff(first)))
-    places = list(pairwise(first.tolist()))
+    places, ranks, n = list(pairwise(first.tolist())), np.diff(first), len(columns)
+
+    def factors(kernels: np.ndarray) -> Iterator[np.ndarray]:
+        for k in kernels:
+            factor = columns[:, first[k] : first[k + 1]].astype(np.float64)
+            factor *= np.sqrt(scale[k])
+            yield factor
+
+    few, many = np.flatnonzero(ranks <= FACTOR_COLUMNS), np.flatnonzero(ranks > FACTOR_COLUMNS)
+    storages: list[Storage] = []
+    if few.size:
+        storages.append(FactorStorage(few, factors(few), ranks[few]))
+    if many.size:
+        storages.append(PackedStorage.of_factors(many, factors(many), n, dtype))
     linear = [
         replace(entry, kernel=Linear(), positions=np.arange(low, high))
         for entry, (low, high) in zip(bound, places, strict=True)
     ]
-    storage = FactorStorage(np.arange(len(linear)), [X[:, low:high] for low, high in places])
-    normalization = Normalization(np.where(scale > 0, 1.0, 0.0), None, None, None, largest)
-    return BoundBank(linear, X, normalization, np.ones(len(X)), [storage], "double")
+    normalization = Normalization(scale, None, None, None, largest)
+    precision = "double" if dtype == np.float64 else "single"
+    return BoundBank(linear, columns, normalization, np.ones(n), storages, precision)
 
 
 def divided_weights(bound: Sequence[BoundKernel], weights: np.ndarray, n_features: int) -> np.ndarray:

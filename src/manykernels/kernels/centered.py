@@ -51,7 +51,7 @@ def inner_factor(bank: Any, weight: np.ndarray, chosen: np.ndarray) -> np.ndarra
 
     ||sum_k c_k K_k|| = ||R c|| keeps its digits where the kernels nearly cancel; c'Gc would lose them twice over.
     """
-    R = np.empty((0, chosen.size))
+    R: Any = np.empty((0, chosen.size))
     for V in _centered_blocks(bank, weight, chosen):
         R = np.linalg.qr(np.vstack([R, V.reshape(chosen.size, -1).T]), mode="r")
     return R

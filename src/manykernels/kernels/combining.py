@@ -19,6 +19,14 @@ class CombinesToMatrix(ABC):
     # How many samples a problem may have that is solved for a first guess: None where the matrix itself is there.
     coarse_size: int | None = None
 
+    # Where features are more than samples, matrices of those may do; a first guess has so many bytes beside the bank.
+    has_few_samples: bool = False
+    spare: int | None = None
+
+    def tail_bytes(self, size: int) -> int:
+        """Return the bytes that :meth:`tail` takes."""
+        return 0
+
     @property
     def centering_errors(self) -> np.ndarray | None:
         """The size of the error that centering leaves in each kernel's values; None where they are not centered."""

@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 
 from manykernels.compute.combined import Rounded
-from manykernels.compute.feature_table import FeatureTable
+from manykernels.compute.feature_table import BLOCKS_SHARE, FeatureTable, least_bytes
+from manykernels.compute.memory import human_bytes
+from manykernels.compute.packed import triangle_size
 from manykernels.core.checks import check_choice
-from manykernels.kernels.approximate import approximate_kernels, errors_of_values, lost_traces
+from manykernels.kernels.approximate import UNCOUNTED, approximate_kernels, errors_of_values, lost_traces
 from manykernels.kernels.asked import check_length, checked_places, checked_weights
-from manykernels.kernels.bound import PRECISIONS, BoundBank, bank_of_features, divided_weights
-from manykernels.kernels.features import FeatureMaps
+from manykernels.kernels.bound import FACTOR_COLUMNS, PRECISIONS, BoundBank, bank_of_features, divided_weights
+from manykernels.kernels.features import FeatureMaps, Nystroem
 from manykernels.kernels.groups import BoundKernel
 from manykernels.kernels.learned import LearnedKernel
 from manykernels.kernels.missing import CENTER_NEEDS_ALL, observed, spread, there
@@ -25,8 +27,11 @@ from manykernels.kernels.normalize import KINDS
 
 CAPABILITIES = frozenset({"coefficients", "combine", "quad_forms", "derivative_forms", "largest_diagonals", "tail"})
 _CONSTANT = 1e-12
-_COARSE, _COARSE_BYTES = 3000, 4 * 10**8
+_COARSE = 3000
+# A table that takes no more is held in double precision: it is read from the cache, and no digits are lost.
+_SMALL_TABLE = 16 * 10**6
 _TRACE_ROWS = 4096
+_LANDMARKS = 0.75  # most of the budget that landmarks may take, and what they are chosen by
 
 
 class FeatureBank:
@@ -44,7 +49,7 @@ class FeatureBank:
     normalize, center, precision
         As for :meth:`KernelBank.bind`.
     budget : int
-        Bytes that the features may take in memory.
+        Bytes for landmarks, features and all that works on them.
     random_state : Generator
 
     Attributes
@@ -56,6 +61,8 @@ class FeatureBank:
     scale : ndarray of shape (n_kernels,)
     errors : ndarray of shape (n_kernels,)
         The share of each kernel's trace that was lost; for waves the mean error of its values.
+    room : int
+        Bytes of the budget that a solver may take beside the features.
 
     Examples
     --------
@@ -87,7 +94,7 @@ class FeatureBank:
         random_state: np.random.Generator,
     ) -> None:
         check_choice("normalize", normalize, KINDS)
-        self.bound = approximate_kernels(bound, X, approximation, rank, random_state)
+        self.bound = approximate_kernels(bound, X, approximation, rank, random_state, int(_LANDMARKS * budget))
         self.X, self.sample_weight, self.precision = X, weight, precision
         self.names, self.groups = [entry.name for entry in bound], [entry.group for entry in bound]
         self.n_kernels, self.n_samples = len(bound), X.shape[0]
@@ -97,7 +104,11 @@ class FeatureBank:
         traces, present, top = self._traces(bound)
         if not np.all((top[top > 0] > 1e-30) & (top[top > 0] < 1e30)):
             self.precision = "double"
+        budget = self._without_maps(budget)
+        if 8 * self.n_samples * int(self.first[-1]) <= min(_SMALL_TABLE, budget // 4):
+            self.precision = "double"
         self.table = self._make_table(budget)
+        self.spare: int | None = getattr(self.table, "room", budget)
         self.mean = self.table.mean
         sums, largest = self.table.squares_by_part(self.first, weight)
         lost = 1.0 - (sums + self._squared_mean()) / np.where(traces > 0, traces, 1.0)
@@ -109,6 +120,18 @@ class FeatureBank:
         self.scale = self._scales(normalize, traces, present)
         self.largest = self.scale * largest
         self._last: tuple[np.ndarray, np.ndarray] | None = None
+
+    def _without_maps(self, budget: int) -> int:
+        """Return what the maps leave of the budget; raise MemoryError where no block of features fits into that."""
+        held = {id(entry.kernel): entry.kernel for entry in self.bound if isinstance(entry.kernel, Nystroem)}
+        maps = sum(kernel.landmarks.nbytes + kernel.root.nbytes for kernel in held.values())
+        need = maps + int(least_bytes(int(self.first[-1]), self.X.shape[1]) / BLOCKS_SHARE)
+        if need > budget + UNCOUNTED:
+            raise MemoryError(
+                f"The memory budget leaves {human_bytes(budget)} for kernels, but {self.first[-1]:,} features of "
+                f"{self.n_kernels} kernels need {human_bytes(need)}: lower rank or raise memory_budget."
+            )
+        return max(budget - maps, 1)
 
     def _make_table(self, budget: int) -> Any:
         return FeatureTable(
@@ -208,11 +231,25 @@ class FeatureBank:
     @property
     def coarse_size(self) -> int:
         """How many samples a problem may have that is solved in memory for a first guess of the weights."""
-        return int(min(_COARSE, self.n_samples // 4, _COARSE_BYTES // (8 * max(self.table.n_columns, 1))))
+        return min(_COARSE, self.n_samples // 4)
+
+    @property
+    def has_few_samples(self) -> bool:
+        """Whether matrices of the samples are smaller than their features, and a solver is quick with them."""
+        return self.n_samples <= min(_COARSE, int(self.first[-1]))
+
+    def tail_bytes(self, size: int) -> int:
+        """Return the bytes that :meth:`tail` takes."""
+        ranks, item = np.diff(self.first), np.dtype(PRECISIONS[self.precision]).itemsize
+        wide = ranks > FACTOR_COLUMNS
+        held = 8 * size * int(ranks[~wide].sum()) + item * triangle_size(size) * int(wide.sum())
+        view = isinstance(getattr(self.table, "held", None), np.ndarray)
+        return held + 2 * 8 * size * int(ranks.max()) + (0 if view else item * size * int(self.first[-1]))
 
     def tail(self, size: int) -> BoundBank:
-        """Return the kernels on the last ``size`` samples, with their features as factors."""
-        return bank_of_features(self.bound, self.table.tail(size), self.scale, self.first, self.largest)
+        """Return the kernels on the last ``size`` samples: written out, or as factors where features are few."""
+        columns, dtype = self.table.tail(size), PRECISIONS[self.precision]
+        return bank_of_features(self.bound, columns, self.scale, self.first, self.largest, dtype)
 
     # -- what a fitted model keeps ----------------------------------------------------------------------------
 
@@ -238,7 +275,14 @@ class FeatureBank:
 
 
 class CombinedFeatures(Rounded):
-    """The combined kernel of a :class:`FeatureBank`, K = Z diag(columns) Z'."""
+    """The combined kernel of a :class:`FeatureBank`, K = Z diag(columns) Z'.
+
+    Attributes
+    ----------
+    n_samples : int
+    slow_tasks : set of int
+        Tasks for which coordinate descent has proved slow.
+    """
 
     can = frozenset({"features"})
 
@@ -247,6 +291,7 @@ class CombinedFeatures(Rounded):
         self.unit_roundoff = bank.unit_roundoff
         self._weights = np.zeros(bank.n_kernels)
         self._diagonal: np.ndarray | None = None
+        self.slow_tasks: set[int] = set()
 
     def weigh(self, weights: np.ndarray) -> None:
         """Take other weights."""

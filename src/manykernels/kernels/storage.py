@@ -142,6 +142,19 @@ class PackedStorage:
             parallel(fill_rows, balanced_blocks(n, BLOCK_ENTRIES))
         return cls(source.indices, stack if room is None else room.guard(stack), n)
 
+    @classmethod
+    def of_factors(cls, indices: np.ndarray, factors: Iterable[np.ndarray], n: int, dtype: type) -> PackedStorage:
+        """Write out the kernels F F' of these factors F of shape (n, rank), which are asked for one by one."""
+        stack: np.ndarray = np.empty((indices.size, triangle_size(n)), dtype)
+        for triangle, factor in zip(stack, factors, strict=True):
+
+            def fill(rows: tuple[int, int], triangle: np.ndarray = triangle, F: np.ndarray = factor) -> None:
+                segment = triangle[row_offset(rows[0], n) : row_offset(rows[1], n)]
+                pack_rows(F[rows[0] : rows[1]] @ F[rows[0] :].T, segment)
+
+            parallel(fill, balanced_blocks(n, max(BLOCK_ENTRIES, FACTOR_ROWS * n)))
+        return cls(indices, stack, n)
+
     def describe(self) -> str:
         return f"{self.indices.size} packed ({human_bytes(self.stack.nbytes)})"
 

@@ -31,6 +31,8 @@ _MANY_SAMPLES = 6000
 _PATIENCE = 100
 # A part of the samples gives a first guess of the weights where it has this many, and to this gap.
 _FEWEST, _COARSE_GAP = 200, 1e-2
+# Of tol: a gap on matrices of features, whose certificate on the features themselves differs by rounding.
+_WRITTEN_SHARE = 0.9
 # For p > 1 all kernels have weights: a second-order step pays where they are few beside the samples.
 _LARGE, _SAMPLES_PER_KERNEL = 1000, 8
 
@@ -50,10 +52,14 @@ def automatic(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, star
     for kernels that are no sum. Where the combined kernel does not fit into memory, a part of the samples gives the
     first weights. Parameters and result are theirs.
     """
-    if start is None and problem.bank.coarse_size is not None:
+    result = _on_matrices(problem, tol, max_iter, start)
+    if result is not None and (result.converged or result.interrupted or result.n_iter >= max_iter):
+        return result
+    if result is not None and result.rounding > tol:
+        return result  # what is left of the gap is rounding, and more digits are not to be had here
+    if result is None and start is None and problem.bank.coarse_size is not None:
         start = _coarse_weights(problem)
     methods = list(_methods(problem))
-    result: Result | None = None
     for place, solver in enumerate(methods, start=1):
         left = max_iter if result is None else max_iter - result.n_iter
         rounds = left if place == len(methods) else min(left, _PATIENCE)
@@ -100,11 +106,49 @@ def _is_finite(norm: Norm) -> bool:
 def _coarse_weights(problem: Problem) -> np.ndarray | None:
     """Return the weights that are best for a random part of the samples, whose losses count the more."""
     size = problem.bank.coarse_size
-    if size is None or size < _FEWEST or not has_both_classes(problem, size):
+    if size is None:
         return None
-    part = problem.tail(size)
+    while size >= _FEWEST and not _has_memory_for_part(problem, size):
+        size //= 2
+    if size < _FEWEST or not has_both_classes(problem, size):
+        return None
+    part = _part(problem, size)
     with silent():
         return automatic(replace(part, C=part.C * (problem.y.shape[1] / size)), tol=_COARSE_GAP).weights
+
+
+def _on_matrices(problem: Problem, tol: float, max_iter: int, start: np.ndarray | None) -> Result | None:
+    """Return what the methods for matrices find where features are no fewer than samples; else None.
+
+    The certificate is that of the features.
+    """
+    bank, n = problem.bank, problem.y.shape[1]
+    if not bank.has_few_samples or not _has_memory_for_part(problem, n):
+        return None
+    result = automatic(_part(problem, n), tol=_WRITTEN_SHARE * tol, max_iter=max_iter, start=start)
+    K = bank.combine(result.weights)
+    machine = problem.machine(result.machine.beta, K.product(result.machine.beta))
+    certificate = problem.certificate(result.weights, machine, problem.quad_forms(machine))
+    rounding = problem.rounding(K, machine) / max(abs(certificate.primal), 1e-300)
+    certificate = replace(certificate, rounding=rounding if rounding > tol else 0.0)
+    return replace(
+        result, machine=machine, certificate=certificate, converged=certificate.within(tol), rounding=rounding
+    )
+
+
+def _part(problem: Problem, size: int) -> Problem:
+    """Return the problem of the last samples on kernels that are written out, with the memory that is left beside."""
+    spare = problem.bank.spare
+    return replace(problem.tail(size), memory=None if spare is None else spare - problem.bank.tail_bytes(size))
+
+
+def _has_memory_for_part(problem: Problem, size: int) -> bool:
+    """Return whether the bank has room for its kernels on so many samples, and for what solves with them."""
+    bank = problem.bank
+    if bank.spare is None:
+        return True
+    need = _need(Sizes(problem.y.shape[0], size, bank.n_kernels), problem.norm, problem.loss)
+    return bank.tail_bytes(size) + need.n_bytes <= bank.spare
 
 
 def _steps_in_weights(norm: Norm, sizes: Sizes) -> bool:

@@ -1,0 +1,155 @@
+"""Approximate kernels at the edges: their optimum by a cone solver on features that are written down here."""
+
+import re
+import warnings
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+from manykernels import MKLClassifier
+from manykernels.compute.feature_table import FeatureTable
+from manykernels.kernels import Gaussian, KernelBank, Linear
+from manykernels.losses import EpsilonInsensitive, Hinge, Logistic, Squared, SquaredHinge
+from manykernels.norms import LpNorm
+from manykernels.outer.automatic import automatic
+from manykernels.problem import Problem
+
+N = 44
+LOSSES = [Hinge(), SquaredHinge(), Logistic(), Squared(), EpsilonInsensitive(0.1)]
+KERNELS = [Gaussian(1.0), Gaussian(4.0, columns=[0]), Gaussian(1.0, columns=[2]), Linear([0, 1])]
+
+
+def data():
+    """Duplicate samples, two of them with targets of their own, and a constant column."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=(N, 2)), np.full(N, 3.0)])
+    X[30:36] = X[0]
+    X[40:] = X[4:8]
+    return X, X[:, 0] + np.sin(2 * X[:, 1]) + 0.5 * rng.normal(size=N)
+
+
+def features(kernel, V):
+    """Return Z with Z Z' = k(V, L) k(L, L)^+ k(L, V), by eigenvectors."""
+    if not hasattr(kernel, "landmarks"):
+        return V
+    L = kernel.landmarks
+
+    def values(A, B):
+        return np.exp(-np.sum((A[:, None] - B[None]) ** 2, axis=2) / (2 * kernel.kernel.width**2))
+
+    sizes, vectors = np.linalg.eigh(values(L, L))
+    kept = sizes > 1e-13 * sizes[-1]
+    return values(V, L) @ vectors[:, kept] / np.sqrt(sizes[kept])
+
+
+def losses(loss, y, f):
+    if isinstance(loss, Hinge):
+        return cp.sum(cp.pos(1 - cp.multiply(y, f)))
+    if isinstance(loss, SquaredHinge):
+        return cp.sum_squares(cp.pos(1 - cp.multiply(y, f))) * naive_value(loss, -1.0) / 4.0
+    if isinstance(loss, Logistic):
+        return cp.sum(cp.logistic(-cp.multiply(y, f)))
+    if isinstance(loss, Squared):
+        return cp.sum_squares(y - f) * naive_value(loss, 0.0)
+    return cp.sum(cp.pos(cp.abs(y - f) - loss.epsilon))
+
+
+def naive_value(loss, prediction):
+    """Return the loss at y = 1, which tells its factor."""
+    return float(loss.value(np.ones(1), np.full(1, prediction))[0])
+
+
+def optimum(parts, y, loss, p, C):
+    """Return the least of 1/2 ||a||_r^2 / C + sum of losses, a_k = ||v_k||, times C."""
+    vectors, b = [cp.Variable(Z.shape[1]) for Z in parts], cp.Variable()
+    f = sum(Z @ v for Z, v in zip(parts, vectors, strict=True)) + b
+    norms = cp.hstack([cp.norm(v) for v in vectors])
+    size = cp.norm1(norms) if p == 1 else cp.pnorm(norms, 2 * p / (1 + p))
+    unit = max(C, 1.0)
+    objective = cp.square(size) * (0.5 / unit) + losses(loss, y, f) * (C / unit)
+    return unit * cp.Problem(cp.Minimize(objective)).solve(solver=cp.CLARABEL)
+
+
+@pytest.mark.parametrize("rank", [6, 1000])
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e3, 1e6])
+@pytest.mark.parametrize("p", [1.0, 2.0])
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_the_optimum_of_a_cone_solver(loss, p, C, rank):
+    X, score = data()
+    y = score if loss.regression else np.where(score > 0, 1.0, -1.0)
+    bank = KernelBank(KERNELS).bind_features(X, rank=rank, random_state=0, normalize=None)
+    assert bank.has_few_samples == (rank > N)
+    found = automatic(Problem(bank, loss, LpNorm(p), y[None], np.full((1, N), C)), tol=1e-4)
+    best = optimum([features(entry.kernel, X[:, entry.positions]) for entry in bank.bound], y, loss, p, C)
+    assert found.converged
+    assert found.certificate.primal == pytest.approx(best, rel=2e-4)
+    assert found.certificate.dual <= best * (1 + 1e-5)
+
+
+@pytest.mark.parametrize("approximation", ["nystroem", "fourier"])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+@pytest.mark.parametrize("C", [1e-3, 1e6])
+@pytest.mark.parametrize("rank", [12, 1000])
+def test_the_estimator_converges(approximation, loss, C, rank):
+    X, score = data()
+    kernels = [KERNELS[0], KERNELS[1]]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "approximation=")
+        model = MKLClassifier(kernels, approximation=approximation, rank=rank, loss=loss, C=C, random_state=0)
+        model.fit(X, score > 0)
+    assert model.converged_
+    assert abs(model.gap_) <= model.tol
+
+
+def test_no_more_features_than_distinct_samples_or_than_the_kernel_has():
+    X, score = data()
+    with pytest.warns(UserWarning, match="features of"):
+        model = MKLClassifier(KERNELS, approximation="nystroem", random_state=0).fit(X, score > 0)
+    distinct = [len(np.unique(X[:, columns], axis=0)) for columns in ([0, 1, 2], [0], [2], [0, 1])]
+    assert np.all(model.ranks_ <= distinct)
+    assert model.ranks_[1] < distinct[1]  # a wide kernel of one column has few directions
+    assert model.ranks_[2] == 1
+
+
+def exact_kernels_are_named(rank, n=200, **settings):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 3))
+    model = MKLClassifier([Gaussian(w) for w in (0.3, 0.5, 0.8)], approximation="nystroem", rank=rank, **settings)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        model.fit(X, X[:, 0] > 0)
+    return [str(one.message) for one in seen if "approximation=" in str(one.message)]
+
+
+def test_where_exact_kernels_cost_no_more_that_is_said_once():
+    (words,) = exact_kernels_are_named(150)
+    assert re.fullmatch(
+        r"approximation='nystroem' makes 450 features of 200 samples, so the exact kernels \(.* of memory\) cost no "
+        r"more: take approximation=None or a lower rank\.",
+        words,
+    )
+    assert exact_kernels_are_named(40) == []
+
+
+def test_nothing_is_said_where_exact_kernels_have_no_memory():
+    assert exact_kernels_are_named(340, n=1000, memory_budget=15 * 10**6, max_iter=2, C=1e-3) == []
+
+
+def test_what_does_not_fit_is_refused_before_the_work(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2500, 5))
+    monkeypatch.setattr(FeatureTable, "_fill", lambda *_: pytest.fail("the work has begun"))
+    model = MKLClassifier([Gaussian(0.3)], approximation="nystroem", rank=1000, memory_budget="10MB")
+    with pytest.raises(MemoryError, match=r"^The memory budget leaves .* for kernels, but their landmarks need .* MB"):
+        model.fit(X, X[:, 0] > 0)
+
+
+def test_a_table_in_a_file_is_mapped_a_block_at_a_time():
+    Z = np.random.default_rng(0).normal(size=(3000, 40))
+    table = FeatureTable(lambda low, high: Z[low:high], 3000, 40, np.float64, 500_000)
+    assert "temporary file" in table.describe()
+    assert len(table.blocks) > 3
+    assert np.array_equal(table.block(1003, 1010), Z[1003:1010])
+    assert np.array_equal(table.tail(1234), Z[-1234:])
+    assert table.block(5, 9).nbytes == 4 * 40 * 8
