@@ -2,13 +2,20 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-environments lint docs clean
+.PHONY: demo test test-fast test-environments lint docs clean
 
 demo: .venv/installed
 	$(BIN)/manykernels demo
 
 test: .venv/installed-dev
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+
+# What breaks most often when something moves.
+FAST = core inner tables compute/test_linalg.py contracts/test_losses.py contracts/test_every_norm.py \
+	contracts/test_combined_kernels.py kernels/test_bank.py outer/test_newton.py estimators/test_own_parts.py
+
+test-fast: .venv/installed-dev
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(addprefix tests/,$(FAST))
 
 # With the lowest declared versions and with the newest: a part of the tests, or all of them with ALL=1.
 test-environments: .venv/installed-dev
@@ -19,6 +26,7 @@ lint: .venv/installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 	$(BIN)/mypy
+	$(BIN)/python tools/house.py
 
 docs: .venv/installed-dev
 	$(BIN)/python -m sphinx -W --keep-going --nitpicky -q docs docs/_build/html

@@ -20,7 +20,7 @@ from manykernels.kernels import Linear, ProductKernels
 from manykernels.losses import Squared
 from manykernels.norms import LpNorm
 from manykernels.outer.family import FamilyProblem
-from manykernels.outer.stochastic_mirror import Walk
+from manykernels.outer.stochastic_mirror import MirrorWalk
 
 
 def data(n: int, r: int):
@@ -33,7 +33,7 @@ def seconds_a_step(r: int, n: int, degree: int, steps: int = 5) -> float:
     X, y = data(n, r)
     family = ProductKernels([Linear(columns=[j]) for j in range(r)], degree, prior="even").bind(X)
     problem = FamilyProblem(family, Squared(), LpNorm(2), y[None], np.full((1, n), 10.0))
-    walk = Walk(problem, "gradient", "single", np.random.default_rng(0))
+    walk = MirrorWalk(problem, "gradient", "single", np.random.default_rng(0))
     walk.run(2)
     started = time.perf_counter()
     walk.run(steps)

@@ -12,7 +12,7 @@ from manykernels.outer.automatic import automatic
 from manykernels.outer.family import FamilyProblem
 from manykernels.outer.greedy import _Selection, greedy
 from manykernels.outer.group_lasso import group_lasso
-from manykernels.outer.stochastic_mirror import Walk, stochastic_mirror
+from manykernels.outer.stochastic_mirror import MirrorWalk, stochastic_mirror
 from manykernels.problem import Problem
 
 RNG = np.random.default_rng(0)
@@ -477,7 +477,7 @@ def test_steps_end_when_nothing_changes():
 
 def test_steps_of_fixed_length_and_their_mean_are_those_of_the_algorithm():
     problem, length = products(Squared(), REGRESSION, 0.05, p=2), 0.02
-    walk = Walk(problem, "gradient", "double", np.random.default_rng(3), length)
+    walk = MirrorWalk(problem, "gradient", "double", np.random.default_rng(3), length)
     rng, weights, means = np.random.default_rng(3), {}, []
     for _ in range(4):
         drawn = problem.family.sample(walk.machine.beta.T @ walk.machine.beta, rng)

@@ -15,7 +15,7 @@ from manykernels.reports.html.words import (
     view_sentence,
 )
 from manykernels.reports.intervals import Interval
-from manykernels.reports.learned import Learned, Part
+from manykernels.reports.learned import Learned, LearnedPart
 
 
 def learned(shares, is_family=False, **fields):
@@ -83,7 +83,7 @@ def test_ticks_of_tiny_and_of_distant_values():
 
 
 def view(name, share, refits):
-    return Part(name, share, np.array(refits))
+    return LearnedPart(name, share, np.array(refits))
 
 
 def test_a_view_that_other_rows_would_not_choose_is_said_to_be_unstable():

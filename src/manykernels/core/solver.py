@@ -105,6 +105,10 @@ class Solver:
         missing = sorted(self.needs - problem.bank.capabilities)
         if missing:
             raise TypeError(f"solver={self.name!r} needs kernels that offer {', '.join(missing)}; these do not.")
-        reason = self.refuses(problem.norm, problem.loss)
+        self.refuse(problem.norm, problem.loss)
+
+    def refuse(self, norm: Any, loss: Any) -> None:
+        """Raise TypeError if the norm or the loss is not what it solves: nothing but their names is needed for that."""
+        reason = self.refuses(norm, loss)
         if reason is not None:
             raise TypeError(f"solver={self.name!r} {reason}")

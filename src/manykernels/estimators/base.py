@@ -212,6 +212,7 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
         elif self.missing == "ignore":
             self._bank(table).check_views(X, table)
         norm, loss, shared = self._norm(), self._loss(), self._shares_weights(y.shape[0])
+        self._solver().refuse(norm, loss)
         n_problems = 1 if shared else y.shape[0]
         tasks = [slice(None)] if shared else [slice(t, t + 1) for t in range(n_problems)]
 

@@ -60,7 +60,7 @@ def fit_rows(estimator: BaseMKL, X: Any, y: Any, sample_weight: Any, class_facto
         targets = distributed.Targets(estimator.C, classes, class_factors(classes, weights))
     else:
         total, first, second = raw.sum(distributed.moments_of)
-        offset = float(first / total) if estimator.fit_intercept else 0.0
+        offset = float(first / total) if estimator.fit_intercept and estimator._loss().shifts else 0.0
         unit = float(np.sqrt(max(second / total - (first / total) ** 2, 0.0))) or 1.0
         targets = distributed.Targets(estimator.C, offset=offset)
 

@@ -16,6 +16,7 @@ from manykernels.core.notices import shown, warn
 from manykernels.estimators.base import BaseMKL, Workbench
 from manykernels.estimators.by_rows import fit_rows, goes_by_rows, in_memory
 from manykernels.estimators.calibration import held_out_scale, logistic_probabilities, probabilities
+from manykernels.estimators.chosen_loss import find_loss
 from manykernels.losses import Hinge, Logistic, Loss, Squared, SquaredHinge
 
 LOSSES: dict[str, Callable[[], Loss]] = {
@@ -27,7 +28,7 @@ LOSSES: dict[str, Callable[[], Loss]] = {
 
 
 def _gives_probabilities(estimator: MKLClassifier) -> bool:
-    if estimator.probability or estimator.loss == "logistic":
+    if estimator.probability or estimator._loss().name == "logistic":
         return True
     raise AttributeError("predict_proba needs loss='logistic' or probability=True.")
 
@@ -53,7 +54,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         1 selects few kernels, 2 uses many, inf weighs all equally.
     C : float, default 1.0
         Weight of the losses.
-    loss : {"hinge", "squared_hinge", "logistic", "squared"}, default "hinge"
+    loss : {"hinge", "squared_hinge", "logistic", "squared"} or Loss, default "hinge"
     combination : {"sum", "product"} or ParametricKernel, default "sum"
         "product" raises Gaussian kernels to their weights and multiplies them: one width for each feature (default
         kernels) or group of columns. It has no duality gap: ``gap_`` is NaN. Or a kernel with parameters of your own.
@@ -165,7 +166,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         *,
         norm: Any = 1.0,
         C: float = 1.0,
-        loss: str = "hinge",
+        loss: Any = "hinge",
         combination: str = "sum",
         solver: str = "auto",
         normalize: str | None = "mean_diag",
@@ -229,7 +230,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
             table, X, samples, targets, np.broadcast_to(C, targets.shape), workbench=workbench
         )
         self.temperature_scale_ = 1.0
-        if self.probability and self.loss != "logistic":
+        if self.probability and self._loss().name != "logistic":
             if interrupted:
                 warn("The fit was interrupted: probabilities are not calibrated.")
             else:
@@ -241,11 +242,11 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice("loss", self.loss, tuple(LOSSES))
+        self._loss()
         check_choice("multi_class", self.multi_class, ("ovr",))
 
     def _loss(self) -> Loss:
-        return LOSSES[self.loss]()
+        return find_loss(self.loss, LOSSES, of_classes=True)
 
     def _shares_weights(self, n_tasks: int) -> bool:
         return bool(self.shared_weights) or n_tasks == 1
@@ -281,7 +282,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         """
         check_is_fitted(self)
         decisions = self._decisions(X)
-        if self.loss == "logistic":
+        if self._loss().name == "logistic":
             return logistic_probabilities(decisions)
         return probabilities(decisions, self.temperature_scale_)
 

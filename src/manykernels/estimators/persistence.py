@@ -17,6 +17,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from manykernels.core.results import Step
+from manykernels.core.solver import Solver
 from manykernels.estimators.aligned import AlignedKernel
 from manykernels.estimators.archive import BadModelError, read_archive, write_archive
 from manykernels.estimators.classifier import MKLClassifier
@@ -28,7 +29,7 @@ from manykernels.estimators.two_stage import TwoStageMKLClassifier, TwoStageMKLR
 from manykernels.estimators.ufo import UFOMKLClassifier, UFOMKLRegressor
 from manykernels.kernels import Kernel
 from manykernels.kernels.parametric import ParametricKernel
-from manykernels.losses import JointLoss
+from manykernels.losses import JointLoss, Loss
 from manykernels.norms import ElasticNorm, LpNorm, LpPenalty, MixedNorm, Penalty
 from manykernels.outer.family_choice import FAMILY_SOLVERS
 
@@ -252,9 +253,18 @@ def _encode_parameter(name: str, value: Any) -> Any:
         return "dask"  # a connection to a cluster does not outlive the process
     if isinstance(value, JointLoss):
         raise ValueError("A model with a loss of your own cannot be saved: files hold no code.")
+    if isinstance(value, Loss) or name == "solver":
+        return _words_for(value)
     if name == "class_weight" and isinstance(value, dict):
         return {"class_weight": [[plain(k), plain(v)] for k, v in value.items()]}
     return _encode_norm(value)
+
+
+def _words_for(value: Any) -> str:
+    """Return the name of a solver or a loss of one's own: a refit says that it is missing."""
+    if isinstance(value, Solver):
+        return value.name
+    return getattr(value, "__name__", repr(value)) if not isinstance(value, str) else value
 
 
 def _encode_norm(value: Any) -> Any:

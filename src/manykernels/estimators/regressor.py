@@ -8,9 +8,10 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from manykernels.compute.scales import weighted_mean
-from manykernels.core.checks import check_choice, check_number
+from manykernels.core.checks import check_number
 from manykernels.estimators.base import BaseMKL, Workbench
 from manykernels.estimators.by_rows import fit_rows, goes_by_rows, in_memory
+from manykernels.estimators.chosen_loss import find_loss
 from manykernels.losses import EpsilonInsensitive, Loss, Squared
 
 LOSSES = ("squared", "epsilon_insensitive")
@@ -31,7 +32,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):
     norm : float p in [1, inf] or norm, default 1.0
     C : float, default 1.0
         Weight of the losses.
-    loss : {"squared", "epsilon_insensitive"}, default "squared"
+    loss : {"squared", "epsilon_insensitive"} or Loss, default "squared"
         (y - z)^2 / 2, or max(0, |y - z| - epsilon).
     epsilon : float, default 0.1
         Width of the tube of the epsilon-insensitive loss.
@@ -62,7 +63,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         *,
         norm: Any = 1.0,
         C: float = 1.0,
-        loss: str = "squared",
+        loss: Any = "squared",
         epsilon: float = 0.1,
         combination: str = "sum",
         solver: str = "auto",
@@ -111,17 +112,18 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         X, y, samples = self._read(given, y, sample_weight, numeric=True)
         target = y[samples.rows].astype(np.float64)
         # The intercept takes up any offset of the target, which would only cost digits.
-        offset = weighted_mean(target, samples.weight) if self.fit_intercept else 0.0
+        offset = weighted_mean(target, samples.weight) if self.fit_intercept and self._loss().shifts else 0.0
         C = self.C * samples.weight
         self._fit_tasks(self._table(given, X), X, samples, (target - offset)[None, :], C[None, :], offset, workbench)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice("loss", self.loss, LOSSES)
         check_number("epsilon", self.epsilon, low=0, closed="left")
+        self._loss()
 
     def _loss(self) -> Loss:
-        return Squared() if self.loss == "squared" else EpsilonInsensitive(self.epsilon)
+        named = {"squared": Squared, "epsilon_insensitive": lambda: EpsilonInsensitive(self.epsilon)}
+        return find_loss(self.loss, named, of_classes=False)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted target of each sample, shape (n_samples,)."""

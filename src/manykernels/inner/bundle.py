@@ -51,7 +51,7 @@ class Coefficients:
 
 
 @dataclass(frozen=True)
-class Solution:
+class BundleSolution:
     """The machine of one task.
 
     Attributes
@@ -128,7 +128,7 @@ class Bundle:
         self.columns = np.zeros(n_columns)
         self.u, self.b = np.zeros(n_columns), 0.0
 
-    def solve(self, columns: np.ndarray, tol: float) -> Solution:
+    def solve(self, columns: np.ndarray, tol: float) -> BundleSolution:
         """Add planes until the relative gap is at most ``tol``, or until none helps."""
         self._weigh(columns)
         if self.offsets.size == 0:
@@ -139,7 +139,7 @@ class Bundle:
             w = alpha @ self.normals
             aim = columns * w
             losses = self._advance(aim, multiplier)
-            found = Solution(w, multiplier, float(aim @ w), losses, -float(alpha @ self.offsets))
+            found = BundleSolution(w, multiplier, float(aim @ w), losses, -float(alpha @ self.offsets))
             stalled = 0 if best is None or found.gap < _LESS * best.gap else stalled + 1
             if best is None or found.gap < best.gap:
                 best = found

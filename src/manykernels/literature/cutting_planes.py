@@ -29,7 +29,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from manykernels.core.results import Iterate
-from manykernels.literature.weight_search import Point
+from manykernels.literature.weight_search import SearchPoint
 from manykernels.norms.lp import power_norm
 from manykernels.outer.quadratic_model import best_weights
 from manykernels.problem import Problem
@@ -51,7 +51,7 @@ class CuttingPlanes:
     ----------
     upper, lower : float
         The optimum lies between these.
-    best : Point
+    best : SearchPoint
         Where J is lowest so far.
     shares : ndarray of shape (n_planes,)
         Of the planes at the lowest point.
@@ -67,7 +67,7 @@ class CuttingPlanes:
         self._betas: list[np.ndarray] = []
         self._intercepts: list[np.ndarray] = []
 
-    def add(self, point: Point) -> None:
+    def add(self, point: SearchPoint) -> None:
         """Take in the plane of a machine."""
         beta, machine = point.machine.beta, point.machine
         height = machine.dual_objective
@@ -92,7 +92,7 @@ class CuttingPlanes:
         """Whether the bounds have long met: the programs have no more digits, which leaves the square root in d."""
         return self.n_met > _PATIENCE
 
-    def mean_machine(self, here: Point) -> Iterate:
+    def mean_machine(self, here: SearchPoint) -> Iterate:
         """Return a machine with the mean beta, to start from; its decision values are not its own."""
         shares = self.shares * self._parts()
         active = np.flatnonzero(shares)

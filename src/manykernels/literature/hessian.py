@@ -16,7 +16,7 @@ from scipy.linalg import LinAlgError
 
 from manykernels.core.results import Result
 from manykernels.literature.registry import HESSIAN
-from manykernels.literature.weight_search import Point, WeightSearch
+from manykernels.literature.weight_search import SearchPoint, WeightSearch
 from manykernels.outer.quadratic_model import best_weights
 from manykernels.outer.reduced_newton import Curvature
 from manykernels.problem import Problem
@@ -65,7 +65,7 @@ def hessian(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start:
 class _NewtonSteps(WeightSearch):
     share = 0.1
 
-    def advance(self, here: Point) -> Point | None:
+    def advance(self, here: SearchPoint) -> SearchPoint | None:
         """Return the point after one step; if J does not fall along it, the same weights with a more exact machine."""
         there = self._step(here)
         if there is None and self.share > _LEAST_SHARE:
@@ -73,7 +73,7 @@ class _NewtonSteps(WeightSearch):
             return self.evaluate(here.weights, here.machine)
         return there
 
-    def _step(self, here: Point) -> Point | None:
+    def _step(self, here: SearchPoint) -> SearchPoint | None:
         """Return the first of the points halfway to the model's minimum that lowers J by enough."""
         try:
             step = self._minimum(here) - here.weights
@@ -89,7 +89,7 @@ class _NewtonSteps(WeightSearch):
             step = 0.5 * step
         return None
 
-    def _minimum(self, here: Point) -> np.ndarray:
+    def _minimum(self, here: SearchPoint) -> np.ndarray:
         """Return the weights at the minimum of the quadratic model; K is combined with those of the point."""
         K = self.problem.bank.combine(here.weights, out=self.K).array
         H = np.zeros((here.weights.size, here.weights.size))

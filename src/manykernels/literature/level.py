@@ -19,7 +19,7 @@ from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import Result
 from manykernels.literature.cutting_planes import CuttingPlanes
 from manykernels.literature.registry import LEVEL
-from manykernels.literature.weight_search import Point, WeightSearch
+from manykernels.literature.weight_search import SearchPoint, WeightSearch
 from manykernels.problem import Problem
 
 _LEVEL = 0.9  # where the level lies between the lower bound and the upper: what the paper takes
@@ -80,7 +80,7 @@ class _LevelMethod(WeightSearch):
         self.planes = CuttingPlanes(problem, 1.0)
         self.active = np.empty(0, int)
 
-    def advance(self, here: Point) -> Point | None:
+    def advance(self, here: SearchPoint) -> SearchPoint | None:
         """Return the machine at the point of the level set that is nearest."""
         planes = self.planes
         if planes.are_at_their_end:

@@ -12,7 +12,7 @@ import numpy as np
 
 from manykernels.core.results import Result
 from manykernels.literature.registry import PGD
-from manykernels.outer.spg import ENOUGH, MOST_HALVINGS, Options, Point, ProjectedGradient
+from manykernels.outer.spg import ENOUGH, MOST_HALVINGS, Options, ProjectedGradient, Trial
 from manykernels.problem import Problem
 
 
@@ -49,7 +49,7 @@ def pgd(
 
 
 class _Descent(ProjectedGradient):
-    def search(self, here: Point, length: float) -> tuple[Point, float] | None:
+    def search(self, here: Trial, length: float) -> tuple[Trial, float] | None:
         """Return the first of the points P(d - s g) that lowers W by enough, and s."""
         share = 1.0
         for _ in range(MOST_HALVINGS):

@@ -12,7 +12,7 @@ from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import Result
 from manykernels.literature.cutting_planes import CuttingPlanes
 from manykernels.literature.registry import SILP
-from manykernels.literature.weight_search import Point, WeightSearch
+from manykernels.literature.weight_search import SearchPoint, WeightSearch
 from manykernels.outer.reduced_newton import exponent
 from manykernels.problem import Problem
 
@@ -59,7 +59,7 @@ class _CuttingPlanes(WeightSearch):
         super().__init__(problem, tol)
         self.planes = CuttingPlanes(problem, exponent(problem.norm))
 
-    def advance(self, here: Point) -> Point | None:
+    def advance(self, here: SearchPoint) -> SearchPoint | None:
         """Return the machine at the lowest point under the planes."""
         if self.planes.are_at_their_end:
             return None

@@ -19,7 +19,7 @@ from manykernels.compute.combined import CombinedMatrix
 from manykernels.compute.linalg import add_scaled
 from manykernels.core.results import Result
 from manykernels.literature.registry import SIMPLE
-from manykernels.literature.weight_search import Point, WeightSearch
+from manykernels.literature.weight_search import SearchPoint, WeightSearch
 from manykernels.problem import Problem
 
 _GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
@@ -97,7 +97,7 @@ class ReducedGradient(WeightSearch):
             # The combined kernels at both ends of a step, and the change between them for a step of length 1.
             self.K_here, self.K_end, self.change = (problem.bank.workspace() for _ in range(3))
 
-    def advance(self, here: Point) -> Point | None:
+    def advance(self, here: SearchPoint) -> SearchPoint | None:
         """Return the point after one direction; if J does not fall, the same weights with a more exact machine."""
         if np.any((here.weights > 0.0) & (here.weights < _LEAST_WEIGHT)):
             # One of 1e-20 would end the step before J has changed by more than its error.
@@ -108,7 +108,7 @@ class ReducedGradient(WeightSearch):
         self.share *= 0.1
         return self.evaluate(here.weights, here.machine) if self.share > _LEAST_SHARE else None
 
-    def _descend(self, here: Point) -> Point:
+    def _descend(self, here: SearchPoint) -> SearchPoint:
         """Put weights to 0 while J falls, then search along what is left of the direction."""
         pivot = int(here.weights.argmax())
         direction = reduced_direction(here.weights, here.gradient, pivot)
@@ -142,7 +142,7 @@ class ReducedGradient(WeightSearch):
             alone = self._combine(np.eye(1, self.problem.bank.n_kernels, kernel)[0], self.K_end)
             add_scaled(alone.array, factor, self.change.array)
 
-    def _end(self, here: Point, direction: np.ndarray, length: float, first: int) -> Point:
+    def _end(self, here: SearchPoint, direction: np.ndarray, length: float, first: int) -> SearchPoint:
         """Return the point at which the first weight becomes 0."""
         weights = here.weights + length * direction
         weights[first] = 0.0
@@ -153,10 +153,10 @@ class ReducedGradient(WeightSearch):
         add_scaled(self.change.array, length, self.K_end.array)
         return self.solved(weights, self.K_end, here.machine)
 
-    def _search(self, here: Point, end: Point) -> Point:
+    def _search(self, here: SearchPoint, end: SearchPoint) -> SearchPoint:
         """Return the lowest point between here and the end by golden sections."""
 
-        def at(part: float) -> Point:
+        def at(part: float) -> SearchPoint:
             weights = (1.0 - part) * here.weights + part * end.weights
             if not self.has_matrix:
                 return self.evaluate(weights, here.machine)
@@ -167,7 +167,7 @@ class ReducedGradient(WeightSearch):
         return golden_section(at, min(here, end, key=_value))
 
 
-def golden_section(at: Callable[[float], Point], best: Point) -> Point:
+def golden_section(at: Callable[[float], SearchPoint], best: SearchPoint) -> SearchPoint:
     """Return the lowest of the points that a golden section search on [0, 1] meets, and of ``best``."""
     low, high = 0.0, 1.0
     left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
@@ -187,7 +187,7 @@ def golden_section(at: Callable[[float], Point], best: Point) -> Point:
     return best
 
 
-def _value(point: Point) -> float:
+def _value(point: SearchPoint) -> float:
     return point.value
 
 

@@ -24,7 +24,7 @@ _PATIENCE = 5
 
 
 @dataclass(frozen=True)
-class Point:
+class SearchPoint:
     """Weights with their machine, J (from above), and by how much that may be too high."""
 
     problem: Problem
@@ -61,7 +61,7 @@ class WeightSearch(ABC):
         self.K = problem.bank.workspace()
 
     @abstractmethod
-    def advance(self, here: Point) -> Point | None:
+    def advance(self, here: SearchPoint) -> SearchPoint | None:
         """Return the next point; None if there is none."""
 
     @property
@@ -80,23 +80,25 @@ class WeightSearch(ABC):
         norm = self.problem.norm
         weights = norm.initial_weights(self.problem.bank.n_kernels) if start is None else norm.scaled(start)
         # A start may be the solution already: only a machine that is exact enough can tell.
-        here: Point | None = self.evaluate(weights, None, np.inf if start is None else 0.1 * self.tol)
+        here: SearchPoint | None = self.evaluate(weights, None, np.inf if start is None else 0.1 * self.tol)
         while here is not None:
             certificate = self.problem.certificate(here.weights, here.machine, here.quad_forms)
             self.recorder.record(here.weights, here.machine, certificate)
             is_over = certificate.within(self.tol) or len(self.recorder.trace) >= max_iter
             here = None if is_over or self.is_at_its_end else self.advance(here)
 
-    def evaluate(self, weights: np.ndarray, begin: Iterate | None, most: float = np.inf) -> Point:
+    def evaluate(self, weights: np.ndarray, begin: Iterate | None, most: float = np.inf) -> SearchPoint:
         """Solve with these weights: one combining pass and an inner solve.
 
         The machine is as exact as the gap so far asks for, or a gap of ``most`` if that is less.
         """
         return self.solved(weights, self.problem.bank.combine(weights, out=self.K), begin, most)
 
-    def solved(self, weights: np.ndarray, K: CombinedKernel, begin: Iterate | None, most: float = np.inf) -> Point:
+    def solved(
+        self, weights: np.ndarray, K: CombinedKernel, begin: Iterate | None, most: float = np.inf
+    ) -> SearchPoint:
         """Do the same where the combined kernel is known."""
         problem = self.problem
         expected = min(most, self.share * max(self.tol, 0.2 * min(self.recorder.gap, _FIRST_GAP)))
         machine = self.recorder.solve(K, begin, expected)
-        return Point(problem, weights, machine, machine.objective, machine.gap)
+        return SearchPoint(problem, weights, machine, machine.objective, machine.gap)

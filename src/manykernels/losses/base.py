@@ -53,6 +53,8 @@ class Loss(ABC):
     regression: bool = False
     smooth: bool = False
     quadratic: bool = False
+    # Whether the loss is a function of y - z: then the intercept can take up any offset of the targets beforehand.
+    shifts: bool = False
 
     @abstractmethod
     def value(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:

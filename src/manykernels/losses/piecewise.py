@@ -73,6 +73,7 @@ class EpsilonInsensitive(Loss):
     name = "epsilon_insensitive"
     classification = False
     regression = True
+    shifts = True
 
     def __init__(self, epsilon: float = 0.1) -> None:
         self.epsilon = epsilon

@@ -14,6 +14,7 @@ class Squared(SmoothLoss):
     name = "squared"
     regression = True
     quadratic = True
+    shifts = True
 
     def value(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
         return 0.5 * (y - z) ** 2

@@ -96,7 +96,7 @@ _CLEAR = 0.1
 
 
 @dataclass
-class Point:
+class Unknowns:
     """An iterate; x, z_lower and z_upper have shape (n_parts, n_tasks, n_samples), d and s (n_kernels,)."""
 
     x: np.ndarray
@@ -107,14 +107,14 @@ class Point:
     z_lower: np.ndarray
     z_upper: np.ndarray
 
-    def plus(self, length: float, step: Point) -> Point:
+    def plus(self, length: float, step: Unknowns) -> Unknowns:
         """Return this point moved along a step."""
         moved = {f.name: getattr(self, f.name) + length * getattr(step, f.name) for f in fields(self)}
-        return Point(**moved)
+        return Unknowns(**moved)
 
 
 @dataclass(frozen=True)
-class Solution:
+class InteriorSolution:
     """The best iterate on the chosen kernels.
 
     Its weights, slacks s and the multiplier tau of each kernel; its machine; the machine's coefficients with those that
@@ -180,15 +180,15 @@ class InteriorPoint:
         self.n_groups = int(self.owner.max()) + 1
         self.conic = self.mixed is not None and self.mixed.q > 1
 
-    def roots(self, point: Point) -> np.ndarray:
+    def roots(self, point: Unknowns) -> np.ndarray:
         """Return for each kernel what its d and s are measured by: the u of a sharp group, else 1."""
         return np.where(self.sharp, point.tau, 1.0)[self.owner]
 
-    def weights(self, point: Point) -> np.ndarray:
+    def weights(self, point: Unknowns) -> np.ndarray:
         """Return the weights d_k of the kernels."""
         return point.d / self.roots(point)
 
-    def levels(self, point: Point) -> np.ndarray:
+    def levels(self, point: Unknowns) -> np.ndarray:
         """Return what the forms of each group are bounded by."""
         return np.where(self.sharp, point.tau**2, point.tau)
 
@@ -210,7 +210,7 @@ class InteriorPoint:
         first, second = S ** (2.0 / e - 1.0) / e, (2.0 / e - 1.0) * S ** (2.0 / e - 2.0) / e
         return unit**2 * first * slopes, unit**2 * (first * np.diag(bends) + second * np.outer(slopes, slopes))
 
-    def _rounding(self, point: Point) -> float:
+    def _rounding(self, point: Unknowns) -> float:
         """Return what the rounding of the groups at the apex adds to the gap, about."""
         if not self.conic or self.sharp.all():
             return 0.0
@@ -255,7 +255,7 @@ class InteriorPoint:
         np.maximum.at(out, self.owner, values)
         return out
 
-    def run(self, tol: float, max_iter: int = 100) -> Solution:
+    def run(self, tol: float, max_iter: int = 100) -> InteriorSolution:
         """Go on until the gap on these kernels is at most ``tol``, or no step is left; return the best iterate."""
         best, since, patience = self._solution(), 0, _LAST_PATIENCE if self.conic else _PATIENCE
         for _ in range(max_iter):
@@ -306,7 +306,7 @@ class InteriorPoint:
         field = np.einsum("k,tkn->tn", weights, self.products)
         self.point, self.products = self._first_point(Iterate(self.beta(self.point.x), field, self.point.b), weights)
 
-    def complementarity(self, point: Point) -> float:
+    def complementarity(self, point: Unknowns) -> float:
         """Return the mean product of a variable and its multiplier, those of the weights in units of ``omega``."""
         lower = (point.x - self.lower)[self.has_lower] @ point.z_lower[self.has_lower]
         upper = (self.upper - point.x)[self.has_upper] @ point.z_upper[self.has_upper]
@@ -320,12 +320,12 @@ class InteriorPoint:
         """Return K_k beta_t, shape (n_tasks, n_kernels, n_samples): the one pass of an iteration."""
         return np.array([self.problem.bank.matvecs(beta) for beta in self.beta(x)])
 
-    def _solution(self) -> Solution:
+    def _solution(self) -> InteriorSolution:
         point, beta = self.point, self.beta(self.point.x)
         quad_forms = np.maximum(np.einsum("tkn,tn->k", self.products, beta), 0.0)
         weights = self.weights(point)
         machine = self.problem.machine(beta, np.einsum("k,tkn->tn", weights, self.products))
-        return Solution(
+        return InteriorSolution(
             weights=weights,
             tau=self.levels(point)[self.owner],
             slack=point.s * self.roots(point),
@@ -347,7 +347,7 @@ class InteriorPoint:
 
     # -- the first point ----------------------------------------------------------------------------------------
 
-    def _first_point(self, start: Iterate, weights: np.ndarray) -> tuple[Point, np.ndarray]:
+    def _first_point(self, start: Iterate, weights: np.ndarray) -> tuple[Unknowns, np.ndarray]:
         """Return a point inside the bounds near the given machine, and its products."""
         x = self._inside(start.beta)
         products = self._products(x)
@@ -362,10 +362,10 @@ class InteriorPoint:
         self.omega = self._relative_scale(mu, slopes, x)
         z_lower = self._first_multipliers(+slopes, x - self.lower, self.has_lower, mu / self.omega)
         z_upper = self._first_multipliers(-slopes, self.upper - x, self.has_upper, mu / self.omega)
-        point = Point(x, d, s, tau, start.intercept.copy(), z_lower, z_upper)
+        point = Unknowns(x, d, s, tau, start.intercept.copy(), z_lower, z_upper)
         return self._sorted(point), products
 
-    def _sorted(self, point: Point) -> Point:
+    def _sorted(self, point: Unknowns) -> Unknowns:
         """Return the first point in the unknowns of its groups."""
         self.sharp = np.zeros(self.n_groups, bool)
         if self.conic:
@@ -467,7 +467,7 @@ class InteriorPoint:
         least = _LEAST_PRODUCT * self.omega * self.complementarity(point)
         point.s = np.maximum(point.s, least / point.d)
 
-    def _direction(self, newton: _Newton, mu: float) -> Point:
+    def _direction(self, newton: _Newton, mu: float) -> Unknowns:
         """Return the predictor with its correction, as much of it as is true of the step that can be made.
 
         The correction is the second-order error of the whole predictor. Where only a part of that can be made, it may
@@ -486,7 +486,7 @@ class InteriorPoint:
             return whole
         return part
 
-    def _longest(self, step: Point) -> float:
+    def _longest(self, step: Unknowns) -> float:
         """Return the longest step, at most 1, that keeps every variable and multiplier non-negative."""
         point, low, high = self.point, self.has_lower, self.has_upper
         return min(
@@ -557,7 +557,7 @@ class _Newton:
         sums = method.mixed.sums(np.where(sharp, cone, point.d))
         return 2.0 * slope - sums, 2.0 * (bend - np.diag(method.mixed.sums(held)))
 
-    def direction(self, mu: float, affine: Point | None, share: float = 1.0) -> Point:
+    def direction(self, mu: float, affine: Unknowns | None, share: float = 1.0) -> Unknowns:
         """Return the Newton direction towards products equal to ``mu``, with a share of Mehrotra's correction."""
         method, point = self.method, self.method.point
         c_d = method.omega * mu - point.d * point.s
@@ -577,7 +577,7 @@ class _Newton:
         d_d = self.roots * answer.d + self.weights * np.where(method.sharp, answer.tau, 0.0)[method.owner]
         # D x + sign * field = right_x, and the field is what makes the parts sum to d_beta.
         d_x = (right_x - method.sign * (right - answer.beta / self.E)) / self.D
-        return Point(
+        return Unknowns(
             x=d_x,
             d=d_d,
             s=(c_d - point.s * d_d) / point.d,

@@ -32,7 +32,7 @@ from manykernels.losses import Loss
 from manykernels.norms import LpNorm, MixedNorm, Norm
 from manykernels.norms.base import Levels
 from manykernels.outer.group_lasso import group_lasso
-from manykernels.outer.interior_point import InteriorPoint, Solution
+from manykernels.outer.interior_point import InteriorPoint, InteriorSolution
 from manykernels.outer.needs import PRODUCTS, matrices, working_set
 from manykernels.outer.recorder import Recorder
 from manykernels.outer.screening import surviving_kernels
@@ -234,7 +234,7 @@ class _Run:
         negligible = _NEGLIGIBLE * self.tol
         return important_kernels(self.problem.bank, every, self.p, tau=tau, most=most, negligible=negligible)
 
-    def _certify(self, chosen: np.ndarray, solution: Solution) -> tuple[float, np.ndarray]:
+    def _certify(self, chosen: np.ndarray, solution: InteriorSolution) -> tuple[float, np.ndarray]:
         """Make a full pass; return the gap over all kernels and the quadratic forms of the candidates."""
         problem = self.problem
         weights = np.zeros(problem.bank.n_kernels)
@@ -277,7 +277,7 @@ class _Run:
         every[self.candidates] = quad_forms
         return every
 
-    def _next_set(self, chosen: np.ndarray, solution: Solution, quad_forms: np.ndarray) -> np.ndarray:
+    def _next_set(self, chosen: np.ndarray, solution: InteriorSolution, quad_forms: np.ndarray) -> np.ndarray:
         """Add what violates its condition; for p = 1, let go of what has lost its weight."""
         own = quad_forms[np.searchsorted(self.candidates, chosen)]
         tau = self._level(quad_forms)
@@ -292,7 +292,7 @@ class _Run:
         lost = solution.weights * tau[chosen] < 1e-4 * self._weight_unit(chosen, solution) * (tau[chosen] - own)
         return np.union1d(chosen[~lost], new)
 
-    def _weight_unit(self, chosen: np.ndarray, solution: Solution) -> np.ndarray:
+    def _weight_unit(self, chosen: np.ndarray, solution: InteriorSolution) -> np.ndarray:
         """Return what a weight is measured by: the sum of its group, which is 1 where all are constrained."""
         sums = np.bincount(self.owner[chosen], solution.weights)
         return np.maximum(sums, 1e-300)[self.owner[chosen]]

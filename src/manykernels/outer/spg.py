@@ -121,7 +121,7 @@ def spg(
 
 
 @dataclass(frozen=True)
-class Point:
+class Trial:
     """Weights with the value W, the gradients of J and of the penalty, the machine, and the certificate."""
 
     weights: np.ndarray
@@ -175,7 +175,7 @@ class ProjectedGradient:
     def solve(self, max_iter: int, start: np.ndarray | None, random_state: Any) -> None:
         """Step until the stopping rule holds or no step is left."""
         here = self.evaluate(self._first_weights(start, random_state), None)
-        before: Point | None = None
+        before: Trial | None = None
         self.average = here.value
         self._record(here)
         for _ in range(max_iter - 1):
@@ -204,7 +204,7 @@ class ProjectedGradient:
 
     # -- values -------------------------------------------------------------------------------------------------
 
-    def evaluate(self, weights: np.ndarray, start: Machine | None) -> Point:
+    def evaluate(self, weights: np.ndarray, start: Machine | None) -> Trial:
         """Solve the machine with these weights to the current tolerance."""
         problem = self.problem
         machine = problem.solve(problem.bank.combine(weights, out=self.K), start, self.inner_tol)
@@ -216,19 +216,19 @@ class ProjectedGradient:
             certificate = problem.certificate(weights, machine, forms)
         else:
             certificate = Certificate(primal=machine.objective + penalty, dual=UNKNOWN)
-        return Point(weights, machine, value, -0.5 * forms, self.norm.penalty_gradient(weights), certificate)
+        return Trial(weights, machine, value, -0.5 * forms, self.norm.penalty_gradient(weights), certificate)
 
-    def target(self, point: Point, length: float | np.ndarray) -> np.ndarray:
+    def target(self, point: Trial, length: float | np.ndarray) -> np.ndarray:
         """Return where a step of this length (one a weight) goes: prox(d - length grad J), or P(d - length grad W)."""
         norm, aim = self.norm, point.weights - length * point.smooth
         found = norm.prox(aim, length) if self.options.proximal else None
         return norm.project(aim - length * point.pull) if found is None else found
 
-    def projected_gradient(self, point: Point) -> np.ndarray:
+    def projected_gradient(self, point: Trial) -> np.ndarray:
         """Return d minus the target of a step of length 1, which vanishes at a stationary point."""
         return point.weights - self.target(point, 1.0)
 
-    def _is_done(self, point: Point) -> bool:
+    def _is_done(self, point: Trial) -> bool:
         if self.has_gap:
             self.converged = point.certificate.within(self.tol)
             return self.converged
@@ -238,7 +238,7 @@ class ProjectedGradient:
         self.converged = bool(slope <= limit) and self._is_exact(point)
         return self.converged
 
-    def _is_exact(self, point: Point) -> bool:
+    def _is_exact(self, point: Trial) -> bool:
         """Return whether the inner solver's error is small enough for the gradient to count; else ask it for more."""
         error = point.machine.gap
         if not self.options.tune_precision or error <= self.tol * abs(point.value) or self.inner_tol <= _FINEST:
@@ -246,7 +246,7 @@ class ProjectedGradient:
         self.inner_tol = max(0.1 * self.inner_tol, _FINEST)
         return False
 
-    def _record(self, point: Point) -> None:
+    def _record(self, point: Trial) -> None:
         self.recorder.record(point.weights, point.machine, point.certificate)
         self.last = point
 
@@ -258,7 +258,7 @@ class ProjectedGradient:
 
     # -- steps --------------------------------------------------------------------------------------------------
 
-    def step_length(self, here: Point, before: Point | None) -> float:
+    def step_length(self, here: Trial, before: Trial | None) -> float:
         """Return lambda of equation (6), or 1 over the projected gradient at first."""
         if not self.options.spectral:
             return 1.0
@@ -273,12 +273,12 @@ class ProjectedGradient:
             return self.longest
         return float(np.clip(change @ (change / self._metric(here)) / curvature, _SHORTEST_LENGTH, self.longest))
 
-    def _metric(self, point: Point) -> np.ndarray | float:
+    def _metric(self, point: Trial) -> np.ndarray | float:
         """Return by what the gradient is multiplied, entry by entry, before a step."""
         weights = point.weights
         return np.maximum(weights, _SMALL * max(float(weights.max()), 1e-300)) if self._is_scaled else 1.0
 
-    def search(self, here: Point, length: float) -> tuple[Point, float] | None:
+    def search(self, here: Trial, length: float) -> tuple[Trial, float] | None:
         """Return the next point along the spectral direction and the part of it that was taken; None if none helps."""
         aim = self.target(here, length * self._metric(here))
         direction = here.weights - aim
@@ -299,7 +299,7 @@ class ProjectedGradient:
                 return here, share
         return None
 
-    def _first_share(self, here: Point, direction: np.ndarray) -> float:
+    def _first_share(self, here: Trial, direction: np.ndarray) -> float:
         """Return how much of the direction to try first: all, unless it leads away from a minimum to another one.
 
         Where there may be several, no weight changes by more than the largest weight, or 1 if that is less than 1.
@@ -308,10 +308,10 @@ class ProjectedGradient:
             return 1.0
         return min(1.0, max(float(here.weights.max()), 1.0) / max(float(np.abs(direction).max()), 1e-300))
 
-    def _reference(self, here: Point) -> float:
+    def _reference(self, here: Trial) -> float:
         return max(self.average, here.value) if self.options.non_monotone else here.value
 
-    def _remember(self, here: Point, there: Point, share: float, slope: float, bend: float) -> None:
+    def _remember(self, here: Trial, there: Trial, share: float, slope: float, bend: float) -> None:
         """Update the running average and its memory (11 and 12)."""
         promised = share * slope - 0.5 * share**2 * bend
         ratio = (here.value - there.value) / promised if promised > 0 else 0.0
@@ -324,7 +324,7 @@ class ProjectedGradient:
         self.average = (self.memory * self.mass * self.average + there.value) / mass
         self.mass = mass
 
-    def _tune(self, point: Point, share: float) -> None:
+    def _tune(self, point: Trial, share: float) -> None:
         """Lower the inner solver's tolerance as (13) asks for."""
         if not self.options.tune_precision:
             return

@@ -100,12 +100,12 @@ def stochastic_mirror(
     check_choice("draw", draw, DRAWS)
     with one_blas_thread():
         length = None if B is None else 1.0 / np.sqrt(B * max_iter)
-        walk = Walk(problem, draw, precision, np.random.default_rng(random_state), length)
+        walk = MirrorWalk(problem, draw, precision, np.random.default_rng(random_state), length)
         interrupted = walk.run(max_iter, tol if B is None else None)
         return _finished(walk, tol, corrective and not interrupted, interrupted)
 
 
-class Walk:
+class MirrorWalk:
     """The steps: weights and combined kernel as ``scale`` times what is stored, so that a projection costs nothing."""
 
     def __init__(
@@ -175,7 +175,7 @@ class Walk:
             self.scale /= norm
 
 
-def _finished(walk: Walk, tol: float, corrective: bool, interrupted: bool) -> FamilyResult:
+def _finished(walk: MirrorWalk, tol: float, corrective: bool, interrupted: bool) -> FamilyResult:
     """Return the mean of the steps, or the best weights of the kernels that it has."""
     weights = walk.mean
     if not np.any(weights):
@@ -194,7 +194,7 @@ def _finished(walk: Walk, tol: float, corrective: bool, interrupted: bool) -> Fa
     return replace(found, result=replace(found.result, interrupted=interrupted))
 
 
-def _learned(walk: Walk, bank: BoundBank, weights: np.ndarray, tol: float, corrective: bool) -> FamilyResult:
+def _learned(walk: MirrorWalk, bank: BoundBank, weights: np.ndarray, tol: float, corrective: bool) -> FamilyResult:
     """Learn the machine with these weights, and better weights if asked for, and certify."""
     problem = walk.problem.restricted(bank)
     machine = problem.solve(bank.combine(weights), walk.machine, 0.05 * tol)

@@ -21,7 +21,7 @@ TOO_NARROW = "too narrow to generalize"
 
 
 @dataclass(frozen=True)
-class Part:
+class LearnedPart:
     """A part of the weight: of a view, of a form of kernel, or of a feature.
 
     Attributes
@@ -38,7 +38,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Certificate:
+class Optimum:
     """How close to the optimum the fit is.
 
     Attributes
@@ -77,15 +77,15 @@ class Learned:
         Shares of the same kernels in the refits.
     narrow : bool array of shape (n_kernels,)
         Which kernels are so narrow that every row is alike only to itself.
-    by_view, by_form, by_feature : tuples of Part
+    by_view, by_form, by_feature : tuples of LearnedPart
         In descending order; kernels that are too narrow count for no view and no feature.
-    too_narrow : Part
+    too_narrow : LearnedPart
         What kernels that are too narrow have.
     twins : tuple of tuples of int
         Places of kernels that are nearly the same.
     twins_note : str
         What was compared, or why nothing could be.
-    certificate : Certificate
+    certificate : Optimum
     n_vectors : int
         1, or one for each class.
     is_family : bool
@@ -98,13 +98,13 @@ class Learned:
     shares: np.ndarray
     refits: np.ndarray
     narrow: np.ndarray
-    by_view: tuple[Part, ...]
-    by_form: tuple[Part, ...]
-    by_feature: tuple[Part, ...]
-    too_narrow: Part
+    by_view: tuple[LearnedPart, ...]
+    by_form: tuple[LearnedPart, ...]
+    by_feature: tuple[LearnedPart, ...]
+    too_narrow: LearnedPart
     twins: tuple[tuple[int, ...], ...]
     twins_note: str
-    certificate: Certificate
+    certificate: Optimum
     n_vectors: int
     is_family: bool
 
@@ -176,7 +176,7 @@ def describe(
         by_view=_parts(own.views, [refit.views for refit in refits]),
         by_form=_forms(own, refits),
         by_feature=_features(own, refits, _feature_names(estimator, feature_names)),
-        too_narrow=Part(TOO_NARROW, own.narrow_share, np.array([refit.narrow_share for refit in refits])),
+        too_narrow=LearnedPart(TOO_NARROW, own.narrow_share, np.array([refit.narrow_share for refit in refits])),
         twins=twins,
         twins_note=note,
         certificate=_certificate(estimator),
@@ -197,13 +197,15 @@ def _matched(names: Sequence[str], refits: Sequence[Division], by_name: bool) ->
     return out
 
 
-def _parts(own: dict[str, float], others: Sequence[dict[str, float]]) -> tuple[Part, ...]:
+def _parts(own: dict[str, float], others: Sequence[dict[str, float]]) -> tuple[LearnedPart, ...]:
     """Return parts with what they have in the refits, in descending order."""
-    found = [Part(name, share, np.array([other.get(name, 0.0) for other in others])) for name, share in own.items()]
+    found = [
+        LearnedPart(name, share, np.array([other.get(name, 0.0) for other in others])) for name, share in own.items()
+    ]
     return tuple(sorted(found, key=lambda part: -part.share))
 
 
-def _forms(own: Division, refits: Sequence[Division]) -> tuple[Part, ...]:
+def _forms(own: Division, refits: Sequence[Division]) -> tuple[LearnedPart, ...]:
     """Return the parts of the kernels' forms, such as Gaussian(width=2), whatever view they are on.
 
     Where there are many, widths are gathered from each power of 2 to the next: one of thousands is used by chance.
@@ -226,7 +228,7 @@ def _summed(names: Sequence[str], values: np.ndarray) -> dict[str, float]:
     return out
 
 
-def _features(own: Division, refits: Sequence[Division], names: Sequence[str]) -> tuple[Part, ...]:
+def _features(own: Division, refits: Sequence[Division], names: Sequence[str]) -> tuple[LearnedPart, ...]:
     others = [refit.importances for refit in refits if refit.importances.size == len(names)]
     return _parts(_summed(names, own.importances), [_summed(names, other) for other in others])
 
@@ -237,11 +239,11 @@ def _feature_names(estimator: Any, names: Sequence[str] | None) -> list[str]:
     return [f"x{j}" for j in range(len(estimator.feature_importances_))] if names is None else [str(n) for n in names]
 
 
-def _certificate(estimator: Any) -> Certificate:
+def _certificate(estimator: Any) -> Optimum:
     def number(name: str) -> float:
         return float(getattr(estimator, name, math.nan))
 
-    return Certificate(
+    return Optimum(
         primal=number("objective_"),
         dual=number("dual_objective_"),
         gap=number("gap_"),

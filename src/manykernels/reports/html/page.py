@@ -16,7 +16,7 @@ from manykernels.reports.html import words
 from manykernels.reports.html.scores import scores_section
 from manykernels.reports.html.tables import Cell, bars, definitions, kernels, table, twin_name
 from manykernels.reports.intervals import Interval
-from manykernels.reports.learned import Learned, Part
+from manykernels.reports.learned import Learned, LearnedPart
 
 _SHOWN_VIEWS, _SHOWN_FORMS, _SHOWN_FEATURES, _SHOWN_STABLE = 15, 12, 20, 12
 # Kernels that are too narrow are said to be at the top of the page from this part of the weight on.
@@ -156,7 +156,7 @@ def _learned_section(learned: Learned) -> str:
     return "".join([*parts, "<h3>All kernels</h3>", paragraph(text), kernels(learned)])
 
 
-def _top(caption: str, noun: str, parts: Sequence[Part], limit: int, last: Part | None = None) -> str:
+def _top(caption: str, noun: str, parts: Sequence[LearnedPart], limit: int, last: LearnedPart | None = None) -> str:
     """Return the largest parts as bars and what the others hold in a sentence; one part may come last."""
     some = [part for part in parts if _counts(part)][:limit]
     left, held = len(parts) - len(some), sum(part.share for part in parts[len(some) :])
@@ -167,7 +167,7 @@ def _top(caption: str, noun: str, parts: Sequence[Part], limit: int, last: Part 
     return bars(caption, noun, [*some, *([last] if last is not None and last.share > 0 else [])], more)
 
 
-def _counts(part: Part) -> bool:
+def _counts(part: LearnedPart) -> bool:
     """Tell whether a part is worth a row: what reads as zero is, if a refit gave it much."""
     return part.share > 0 or part.refits.max(initial=0.0) >= _MUCH
 
@@ -202,7 +202,7 @@ def _stability(learned: Learned) -> str:
     top = [int(k) for k in learned.order[: min(_SHOWN_STABLE, learned.n_active)]]
     if not top or not learned.refits.shape[0]:
         return ""
-    parts = [Part(learned.names[k], float(learned.shares[k]), learned.refits[:, k]) for k in top]
+    parts = [LearnedPart(learned.names[k], float(learned.shares[k]), learned.refits[:, k]) for k in top]
     return paragraph(_DOTS, "note") + bars("The largest kernels in the refits", "kernel", parts)
 
 

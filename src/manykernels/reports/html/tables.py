@@ -13,7 +13,7 @@ import numpy as np
 
 from manykernels.reports.html.charts import bar
 from manykernels.reports.html.words import NOTHING, count, figure, percent
-from manykernels.reports.learned import Learned, Part
+from manykernels.reports.learned import Learned, LearnedPart
 
 # Kernels in the table without JavaScript, and with it: as many as keep the page small.
 _FIRST, _LISTED, _LISTED_CHARACTERS = 25, 20_000, 1_000_000
@@ -89,14 +89,14 @@ def definitions(pairs: Sequence[tuple[str, str]]) -> str:
     return f"<dl>{inside}</dl>"
 
 
-def bars(caption: str, head: str, parts: Sequence[Part], more: str = "") -> str:
+def bars(caption: str, head: str, parts: Sequence[LearnedPart], more: str = "") -> str:
     """Return shares as a table with a bar in each row, and a dot for each refit.
 
     Parameters
     ----------
     caption, head : str
         Of the table, and of its first column.
-    parts : sequence of Part
+    parts : sequence of LearnedPart
     more : str
         What the rows that are not shown hold, if there are any.
 
@@ -104,8 +104,8 @@ def bars(caption: str, head: str, parts: Sequence[Part], more: str = "") -> str:
     --------
     >>> import numpy as np
     >>> from manykernels.reports.html.tables import bars
-    >>> from manykernels.reports.learned import Part
-    >>> bars("Views", "view", [Part("image", 0.5, np.array([0.4, 0.6]))]).count('class="dot"')
+    >>> from manykernels.reports.learned import LearnedPart
+    >>> bars("Views", "view", [LearnedPart("image", 0.5, np.array([0.4, 0.6]))]).count('class="dot"')
     2
     """
     largest = max([part.share for part in parts] + [float(part.refits.max(initial=0.0)) for part in parts] + [1e-12])

@@ -10,7 +10,7 @@ import numpy as np
 from manykernels.reports.assessment import Assessment, Outcome
 from manykernels.reports.baselines import CONSTANT
 from manykernels.reports.intervals import Interval
-from manykernels.reports.learned import Certificate, Learned, Part
+from manykernels.reports.learned import Learned, LearnedPart, Optimum
 from manykernels.tables.balance import UNEVEN, evenness
 
 NOTHING = "\u2013"  # where there is no figure
@@ -183,7 +183,7 @@ def view_sentence(learned: Learned) -> str:
     return f"The view “{first.name}” has {percent(first.share)} of the weight{_unstable(first)}{rest}."
 
 
-def _unstable(part: Part) -> str:
+def _unstable(part: LearnedPart) -> str:
     """Return the range of a part over the refits where it is wide."""
     low, high = part.refits.min(initial=np.inf), part.refits.max(initial=-np.inf)
     if high - low <= max(_WIDE, part.share / 2):
@@ -258,15 +258,15 @@ def comparison_sentence(assessment: Assessment) -> str:
     return f"It is {', '.join(first)}, and {last}." if first else f"It is {last}."
 
 
-def certificate_sentence(found: Certificate) -> str:
+def certificate_sentence(found: Optimum) -> str:
     """Say what the duality gap means.
 
     Examples
     --------
     >>> from manykernels.reports.html.words import certificate_sentence
-    >>> from manykernels.reports.learned import Certificate
+    >>> from manykernels.reports.learned import Optimum
     >>> nan = float("nan")
-    >>> certificate_sentence(Certificate(10.01, 10.0, 1e-3, 1e-2, True, True, 7, nan, nan, nan))
+    >>> certificate_sentence(Optimum(10.01, 10.0, 1e-3, 1e-2, True, True, 7, nan, nan, nan))
     'No other weights and no other predictor can make the objective more than 0.1% smaller. The fit met its tolerance.'
     """
     if not math.isnan(found.alignment):
@@ -283,14 +283,14 @@ def certificate_sentence(found: Certificate) -> str:
     return text + ("" if found.exact else caution)
 
 
-def convergence_words(found: Certificate) -> str:
+def convergence_words(found: Optimum) -> str:
     """Say why the fit ended; without a tolerance, it ended when it was told to.
 
     Examples
     --------
     >>> from manykernels.reports.html.words import convergence_words
-    >>> from manykernels.reports.learned import Certificate
-    >>> convergence_words(Certificate(10.01, 10.0, 1e-3, 0.0, False, True, 7, *[float("nan")] * 3))
+    >>> from manykernels.reports.learned import Optimum
+    >>> convergence_words(Optimum(10.01, 10.0, 1e-3, 0.0, False, True, 7, *[float("nan")] * 3))
     'stopped after 7 iterations, as asked'
     """
     if found.tol == 0 and not found.converged:

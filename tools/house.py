@@ -1,0 +1,137 @@
+"""What the layout of the code is measured by; fails where a measure is above its limit.
+
+    python tools/house.py
+
+Limits are what has been reached: lower one when a measure falls, and never raise it.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "src" / "manykernels"
+# Where things are asked what they can do, not what they are.
+ASKED = ("problem.py", "inner", "outer", "literature", "alignment")
+# What estimators are to know nothing of: where kernels are held.
+BELOW = ("inner", "kernels.storage", "kernels.device", "kernels.on_demand", "kernels.composite", "kernels.plan")
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number, what it was in the first version, what it is to be, and the most that is let pass now."""
+
+    title: str
+    first: int
+    aim: int
+    limit: int
+    found: list[str]
+
+    @property
+    def value(self) -> int:
+        """How many there are."""
+        return len(self.found)
+
+
+def main() -> int:
+    """Print the table; return 1 if a measure is above its limit."""
+    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(SOURCE.rglob("*.py"))}
+    measures = [
+        Measure("isinstance and hasattr where things are asked", 51, 0, 5, list(type_questions(trees))),
+        Measure("imports of holdings and inner solvers by estimators", 6, 0, 7, list(imports_below(trees))),
+        Measure("modules that one file of estimators imports, at most", 40, 25, 32, busiest_imports(trees)),
+        Measure("public classes that share a name", 6, 0, 0, list(shared_classes(trees))),
+        Measure("file names that packages share", 23, 12, 23, list(shared_files())),
+        Measure("files of more than 500 lines", 5, 4, 5, list(long_files())),
+    ]
+    width = max(len(measure.title) for measure in measures)
+    print(f"{'':{width}}  first  now  aim")
+    for measure in measures:
+        print(f"{measure.title:{width}}  {measure.first:5d}  {measure.value:3d}  {measure.aim:3d}")
+    lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in trees)
+    print(f"{'lines in src':{width}}  35253  {lines}")
+    worse = [measure for measure in measures if measure.value > measure.limit]
+    for measure in worse:
+        print(f"\n{measure.title}: {measure.value}, but the limit is {measure.limit}:")
+        print("\n".join(f"    {entry}" for entry in measure.found))
+    return int(bool(worse))
+
+
+def type_questions(trees: dict[Path, ast.Module]) -> Iterator[str]:
+    """Yield the places that ask what something is; plain numbers, arrays and strings are parameters."""
+    plain = {"str", "int", "float", "bool", "list", "tuple", "dict", "slice", "number", "ndarray", "integer", "Solver"}
+    for path, tree in trees.items():
+        if relative(path).split("/")[0] not in ASKED:
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                asks = node.func.id == "isinstance" and not names_in(node.args[1]) <= plain
+                if asks or node.func.id == "hasattr":
+                    yield f"{relative(path)}:{node.lineno}"
+
+
+def names_in(node: ast.AST) -> set[str]:
+    """Return the last names of an expression of types."""
+    parts = node.elts if isinstance(node, ast.Tuple) else [node]
+    return {part.attr if isinstance(part, ast.Attribute) else getattr(part, "id", "?") for part in parts}
+
+
+def imported(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """Yield the modules of the package that a file imports at its top."""
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("manykernels."):
+            yield str(node.module).removeprefix("manykernels."), node.lineno
+
+
+def imports_below(trees: dict[Path, ast.Module]) -> Iterator[str]:
+    """Yield the imports of estimators from what is below their floor."""
+    for path, tree in trees.items():
+        if relative(path).startswith("estimators/"):
+            for module, line in imported(tree):
+                if any(module == name or module.startswith(name + ".") for name in BELOW):
+                    yield f"{relative(path)}:{line} {module}"
+
+
+def busiest_imports(trees: dict[Path, ast.Module]) -> list[str]:
+    """Return the modules that the busiest file of estimators imports."""
+    found = {path: sorted({m for m, _ in imported(tree)}) for path, tree in trees.items() if "estimators" in path.parts}
+    return max(found.values(), key=len)
+
+
+def shared_classes(trees: dict[Path, ast.Module]) -> Iterator[str]:
+    """Yield public classes of one name in several files."""
+    names = Counter(
+        node.name
+        for tree in trees.values()
+        for node in tree.body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    yield from (name for name, count in names.items() if count > 1)
+
+
+def shared_files() -> Iterator[str]:
+    """Yield file names that several packages have."""
+    names = Counter(path.name for path in SOURCE.rglob("*.py") if path.name != "__init__.py")
+    yield from (name for name, count in names.items() if count > 1)
+
+
+def long_files() -> Iterator[str]:
+    """Yield the files that are no longer one subject, most likely."""
+    for path in sorted(SOURCE.rglob("*.py")):
+        count = len(path.read_text(encoding="utf-8").splitlines())
+        if count > 500:
+            yield f"{relative(path)}: {count}"
+
+
+def relative(path: Path) -> str:
+    """Return the path within the package."""
+    return path.relative_to(SOURCE).as_posix()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
