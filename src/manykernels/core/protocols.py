@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -53,6 +54,21 @@ class Bank(Protocol):
 
     @property
     def capabilities(self) -> frozenset[str]: ...
+    @property
+    def concurrent(self) -> bool:
+        """Whether several problems may use it at once."""
+
+    @property
+    def names(self) -> Sequence[str]: ...
+    @property
+    def groups(self) -> Sequence[str]: ...
+    @property
+    def precision(self) -> str: ...
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """What a fitted estimator says of this bank beside what it says of all."""
+
+    def importances(self, weights: np.ndarray, n_features: int) -> np.ndarray: ...
     @property
     def n_kernels(self) -> int: ...
     @property

@@ -124,6 +124,8 @@ class DaskBank(BoundBank):
         Memory for the kernels of a working set on the driver.
     """
 
+    concurrent = False  # each problem has all workers
+
     def __init__(
         self,
         shards: Shards,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -21,6 +21,7 @@ from manykernels.compute.memory import budget_bytes, human_bytes
 from manykernels.core.checks import check_choice, check_count, check_number, is_number
 from manykernels.core.notices import warn
 from manykernels.core.progress import listen
+from manykernels.core.protocols import Bank
 from manykernels.core.results import OVERFLOWS, Certificate, Result
 from manykernels.core.rows import CheckedRows, is_on_disk, refuse_row_source
 from manykernels.core.samples import Samples, distinct_samples
@@ -36,14 +37,8 @@ from manykernels.estimators.predictor import Predictor
 from manykernels.estimators.solvers import find_solver
 from manykernels.kernels import Gaussian, KernelBank, ParametricKernel
 from manykernels.kernels.approximate import METHODS, check_rank
-from manykernels.kernels.bound import BoundBank
 from manykernels.kernels.checks import CHECKS, check_combination, name_culprit
-from manykernels.kernels.composite import CompositeBank
-from manykernels.kernels.device.bank import DeviceBank
 from manykernels.kernels.family import Family
-from manykernels.kernels.feature_bank import FeatureBank
-from manykernels.kernels.ladder import LadderBank
-from manykernels.kernels.on_demand import OnDemandBank
 from manykernels.kernels.parametric import ParametricBank
 from manykernels.kernels.standard import tell_choice
 from manykernels.kernels.texts import run_lengths, sums_by_group
@@ -55,7 +50,6 @@ from manykernels.problem import Problem
 
 # Rounded kernel values may move the objective by this part of tol.
 _ROUNDING_SHARE = 0.1
-Bank = BoundBank | LadderBank | CompositeBank | ParametricBank | FeatureBank
 # Matrices of all samples that learning from a family of kernels holds, beside the kernels it selects.
 _FAMILY_MATRICES = 8
 
@@ -223,12 +217,12 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
                 workbench.solver_bytes = plan.solver_bytes
                 bank = workbench.banks[precision] = self._bind(table, samples.of(X), samples.weight, plan, precision)
                 if bank.has_few_samples and not workbench.is_told:
-                    workbench.is_told = self._tell_what_is_cheaper(cast(FeatureBank, bank), table, X, y.shape[0], loss)
+                    workbench.is_told = self._tell_what_is_cheaper(bank, table, X, y.shape[0], loss)
             # Norms learn the groups of the kernels here.
             own = norm.bind(_every_group(bank.groups))
             # A parametric bank offers less than a finite one; solvers ask for what they need.
             rest = (self.fit_intercept, workbench.solver_bytes, offset)
-            problems = [Problem(cast(Any, bank), loss, own, y[t], C[t], *rest) for t in tasks]
+            problems = [Problem(bank, loss, own, y[t], C[t], *rest) for t in tasks]
             try:
                 return bank, self._solve(problems, workbench.starts(problems))
             except np.linalg.LinAlgError:
@@ -287,7 +281,7 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
             options["random_state"] = check_random_state(self.random_state).randint(2**31 - 1)
         return solver(problem, **options)
 
-    def _bind(self, table: Any, X: Any, weight: np.ndarray, plan: MemoryPlan, precision: str) -> Bank:
+    def _bind(self, table: Any, X: Any, weight: np.ndarray, plan: MemoryPlan, precision: str) -> Any:
         """Bind the kernels, combined as asked for, to the training data."""
         shared: dict[str, Any] = {
             "source": table,
@@ -321,7 +315,7 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
         shared |= {"precision": precision, "reserve": plan.reserve}
         return self._bank(table).bind(X, device=self.device, **shared)
 
-    def _tell_what_is_cheaper(self, bank: FeatureBank, table: Any, X: Any, n_tasks: int, loss: Loss) -> bool:
+    def _tell_what_is_cheaper(self, bank: Any, table: Any, X: Any, n_tasks: int, loss: Loss) -> bool:
         """Warn where features are no fewer than samples and the exact kernels fit into memory; return True."""
         n, n_features = bank.n_samples, int(bank.first[-1])
         if n_features < n or isinstance(X, CheckedRows):
@@ -363,7 +357,7 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
                 for problem, start in zip(problems, starts, strict=True)
             ]
             # A bank with rows on demand remembers its last problem, and uses all cores by itself; so does a device.
-            alone = isinstance(problems[0].bank, (OnDemandBank, FeatureBank, DeviceBank)) or self._is_distributed()
+            alone = not problems[0].bank.concurrent
             # Shared memory, whatever backend is active: contexts and banks do not travel.
             return Parallel(n_jobs=1 if alone else self.n_jobs, require="sharedmem")(jobs)
 
@@ -418,8 +412,7 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
         self.feature_importances_ = importances / (importances.sum() or 1.0)
         for name in ("approximation_error_", "ranks_"):
             self.__dict__.pop(name, None)
-        if isinstance(bank, FeatureBank):
-            self.approximation_error_, self.ranks_ = bank.errors, np.diff(bank.first)
+        self.__dict__.update(bank.attributes)
         self.extra_: dict = {}
 
     def _warn_if_not_converged(self) -> None:

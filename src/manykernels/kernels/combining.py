@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,13 @@ class CombinesToMatrix(ABC):
     # Where features are more than samples, matrices of those may do; a first guess has so many bytes beside the bank.
     has_few_samples: bool = False
     spare: int | None = None
+    # Several problems may use the bank at once.
+    concurrent: bool = True
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """What a fitted estimator says of this bank beside what it says of all."""
+        return {}
 
     def tail_bytes(self, size: int) -> int:
         """Return the bytes that :meth:`tail` takes."""

@@ -78,6 +78,7 @@ class FeatureBank:
     """
 
     capabilities = CAPABILITIES
+    concurrent = False  # it remembers its last products, and uses all cores by itself
 
     def __init__(
         self,
@@ -143,6 +144,11 @@ class FeatureBank:
             self.sample_weight if self.is_centered else None,
             self.X.shape[1],
         )
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """What was lost, and how many features each kernel has."""
+        return {"approximation_error_": self.errors, "ranks_": np.diff(self.first)}
 
     @property
     def unit_roundoff(self) -> float:

@@ -50,6 +50,7 @@ class OnDemandBank(BoundBank):
     """
 
     capabilities = CAPABILITIES
+    concurrent = False  # it remembers its last problem, and uses all cores by itself
 
     def __init__(self, bank: BoundBank, cache_bytes: int) -> None:
         super().__init__(

@@ -46,6 +46,8 @@ class DeviceBank(BoundBank):
     ``device``, up to rounding.
     """
 
+    concurrent = False
+
     def __init__(
         self,
         bound: Sequence[BoundKernel],
