@@ -360,10 +360,10 @@ class Problem:
         """Return about how far rounded kernel values move the primal value.
 
         An error of u in each kernel value moves the prediction i by about
-        e_i = u * sqrt(sum_j K_ij^2 beta_j^2) <= u * sqrt(K_ii) * ||sqrt(K_jj) beta_j||.
-        A support vector at a corner of its loss passes it on C_i times; where the loss is smooth, its slope is -beta_i,
-        and the rest is of second order. Given the weights, what centering has lost of the kernels is counted: there
-        each value has an error of one size, e_i = size * ||beta||.
+        e_i = u * sqrt(sum_j K_ij^2 beta_j^2) <= u * sqrt(K_ii) * ||sqrt(K_jj) beta_j||,
+        and its loss by as much as it differs at that distance: a sample at a corner of its loss counts, whatever its
+        beta is. Given the weights, what centering has lost of the kernels is counted: there each value has an error of
+        one size, e_i = size * ||beta||.
         """
         root = np.sqrt(np.maximum(K.diagonal(), 0.0))
         with np.errstate(over="ignore", invalid="ignore"):
@@ -372,11 +372,26 @@ class Problem:
             lost = getattr(self.bank, "centering_errors", None)
             if weights is not None and lost is not None:
                 errors = errors + float(weights @ lost) * np.linalg.norm(machine.beta, axis=1, keepdims=True)
-            if isinstance(self.loss, SmoothLoss):
-                passed = np.abs(machine.beta) * errors + self.C * errors**2
-            else:
-                passed = np.where(machine.beta != 0, self.C, 0.0) * errors
-            return float(np.sum(passed))
+            z = machine.decision + machine.intercept[:, None]
+            worst = np.maximum(self.loss.value(self.y, z + errors), self.loss.value(self.y, z - errors))
+            passed = float(np.sum(self.C * (worst - self.loss.value(self.y, z))))
+        return passed if np.isfinite(passed) else np.inf
+
+    def dual_rounding(self, machine: Machine, least: float) -> float:
+        """Return about how far rounded quadratic forms move the dual value, 0 where that is below ``least``.
+
+        A form is a sum with terms of both signs, so that its error is about u * sum_i beta_i^2 K_ii.
+        """
+        if not self.norm.has_dual:
+            return 0.0
+        largest = self.bank.largest_diagonals(np.arange(self.bank.n_kernels))
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            errors = max(self.bank.unit_roundoff, _DOUBLE) * largest * float(np.sum(machine.beta**2))
+            if np.max(errors, initial=0.0) * errors.size <= least:
+                return 0.0
+            quad_forms = self.quad_forms(machine)
+            lost = self._dual_value(machine, quad_forms) - self._dual_value(machine, quad_forms + errors)
+        return float(lost) if np.isfinite(lost) else np.inf
 
     def _losses(self, machine: Machine) -> float:
         predictions = machine.decision + machine.intercept[:, None]

@@ -23,6 +23,7 @@ from manykernels.compute.pairwise import power_of_two
 from manykernels.compute.scales import weighted_mean
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.notices import shown
+from manykernels.core.results import OVERFLOWS
 from manykernels.core.samples import Samples, distinct_samples
 from manykernels.estimators.aligned import AlignedEstimator
 from manykernels.estimators.contributions import ContributionsMixin
@@ -136,7 +137,12 @@ class _TwoStage(ContributionsMixin, AlignedEstimator):
             scores = np.reshape(Parallel(n_jobs=self.n_jobs)(jobs), (len(options), len(folds))).sum(axis=1)
             self.best_params_ = options[int(np.argmax(scores))]
         self.learner_ = learner.set_params(**self.best_params_)
-        self._kept = _fitted(self.learner_, K, own, samples.weight, unit)
+        try:
+            self._kept = _fitted(self.learner_, K, own, samples.weight, unit)
+        except ValueError as error:
+            if self.learner is None:
+                raise ValueError(OVERFLOWS) from error
+            raise
 
     def _weights_of_folds(self, y: np.ndarray, weight: np.ndarray, samples: Samples) -> Iterator[tuple]:
         """Yield for each fold the weights of the distinct samples to learn from, and of those to score on."""
@@ -170,6 +176,10 @@ class _TwoStage(ContributionsMixin, AlignedEstimator):
                 kept = _fitted(learner, K, y, train, unit)
             except LinAlgWarning:  # parameters with which rounding decides are no choice
                 return -np.inf
+            except ValueError:
+                if self.learner is None:  # nor are those with which a learner of our own overflows
+                    return -np.inf
+                raise
         rows = np.flatnonzero(test)
         return self._score(learner, K[np.ix_(rows, kept)], y[rows], test[rows])
 

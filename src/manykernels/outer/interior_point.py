@@ -496,6 +496,8 @@ class _KernelSide:
             return 1.0
         padded = np.vstack([P, np.zeros((self.tasks, P.shape[1]))])
         whole = P.T @ np.linalg.solve(self.M[:last, :last], padded)[: self.m]
+        if not np.all(np.isfinite(whole)):
+            raise LinAlgError("not finite")
         lowest = float(eigh(0.5 * (corner + corner.T), 0.5 * (whole + whole.T), eigvals_only=True)[0])
         return min(1.0, -_MOST_CORNER / lowest) if lowest < 0.0 else 1.0
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from scipy.linalg import LinAlgError
 
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import Certificate, Machine, Result
@@ -216,9 +217,12 @@ class _Run:
         if self.screens and self.tol < certificate.gap < self.screen_below:
             self.screen_below = _SCREEN_AGAIN * certificate.gap
             self.proven_above = max(self.proven_above, certificate.dual)
-            survive = surviving_kernels(
-                problem, weights, solution.machine, quad_forms, certificate.dual, self.candidates
-            )
+            try:
+                survive = surviving_kernels(
+                    problem, weights, solution.machine, quad_forms, certificate.dual, self.candidates
+                )
+            except LinAlgError:  # rounding leaves no proof
+                survive = np.ones(self.candidates.size, dtype=bool)
             # The working set still has weights, so its quadratic forms stay in the certificate.
             survive[np.searchsorted(self.candidates, chosen)] = True
             self.candidates, quad_forms = self.candidates[survive], quad_forms[survive]
