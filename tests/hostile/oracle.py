@@ -262,9 +262,11 @@ def certificate(case: Case, problem: Problem, kernels: np.ndarray, weights, beta
     # A quadratic form is a sum with terms of both signs.
     size = np.array([sum(np.abs(b) @ np.abs(K) @ np.abs(b) for b in B) for K in kernels])
     moved = regularizers(case.norm, groups, d, q + Long(2.0**-52) * size)
-    changes = [float(after - before) for after, before in zip(moved, (regularizer, subtracted), strict=True)]
+    changes = [
+        a - b for a, b in zip(moved, (regularizer, subtracted), strict=True) if np.isfinite(a) and np.isfinite(b)
+    ]
     rounding = _rounding(case, problem, kernels, d * lost, B, decision)
-    return Certificate(float(regularizer + losses), float(dual), rounding + sum(c for c in changes if np.isfinite(c)))
+    return Certificate(float(regularizer + losses), float(dual), rounding + float(sum(changes)))
 
 
 def _groups(case: Case) -> list[str]:

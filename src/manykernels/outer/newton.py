@@ -118,7 +118,7 @@ class _Run:
     def solve(self, max_iter: int, start: np.ndarray | None) -> None:
         """Alternate solves on the working set with full passes, then finish."""
         machine, quad_forms = self._begin(start, max_iter)
-        if self.recorder.interrupted:
+        if self.recorder.interrupted or not np.all(np.isfinite(quad_forms)):
             return
         tau = self._level(quad_forms)
         # With p = 1 equal weights may do, but few kernels are wanted, unless there is nothing to learn at all.
