@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from manykernels.compute.combined import DOUBLE
 from manykernels.core.protocols import Bank, CombinedKernel
 from manykernels.core.results import UNKNOWN, Certificate, Iterate, Machine
 from manykernels.inner import solve as inner
@@ -126,5 +127,33 @@ class Problem:
         return -min(float(inside.fun), loss_at(end))
 
     def rounding(self, K: CombinedKernel, machine: Machine) -> float:
-        """Return about how far rounded kernel values move the primal value."""
-        return K.rounding(machine, self.C, self.loss.smooth)
+        """Return about how far rounded kernel values move the primal value.
+
+        A loss moves by as much as it differs at the distance by which its prediction does: a sample at a corner of its
+        loss counts, whatever its beta is.
+        """
+
+        def passed_on(errors: np.ndarray) -> float:
+            value, z = self.loss.value, machine.decision + machine.intercept[:, None]
+            worst = np.maximum(value(self.y, z + errors), value(self.y, z - errors))
+            return float(np.sum(self.C * (worst - value(self.y, z))))
+
+        with np.errstate(over="ignore", invalid="ignore"):
+            moved = K.rounding(machine, passed_on)
+        return moved if np.isfinite(moved) else np.inf
+
+    def dual_rounding(self, machine: Machine, least: float) -> float:
+        """Return about how far rounded quadratic forms move the dual value, 0 where that is below ``least``.
+
+        A form is a sum with terms of both signs, so that its error is about u * sum_i beta_i^2 K_ii.
+        """
+        if not self.norm.has_dual or not self.bank.capabilities >= {"coefficients", "quad_forms", "largest_diagonals"}:
+            return 0.0
+        largest = self.bank.largest_diagonals(np.arange(self.bank.n_kernels))
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            errors = max(self.bank.unit_roundoff, DOUBLE) * largest * float(np.sum(machine.beta**2))
+            if np.max(errors, initial=0.0) * errors.size <= least:
+                return 0.0
+            quad_forms = self.quad_forms(machine)
+            lost = self._dual_value(machine, quad_forms) - self._dual_value(machine, quad_forms + errors)
+        return float(lost) if np.isfinite(lost) else np.inf

@@ -126,7 +126,11 @@ def _blames_the_user(text: str, case: Case) -> bool:
 
 def _is_combination(text: str) -> bool:
     """Return whether the message says that settings do not go together, which is no matter of numbers."""
-    return bool(re.search(r"needs|is for|solver|cannot be used|at least 2 classes|nothing to learn|class_weight", text))
+    return bool(
+        re.search(
+            r"needs|is for|is not for|solver|cannot be used|at least 2 classes|nothing to learn|class_weight", text
+        )
+    )
 
 
 def is_clear(error: Exception) -> bool:

@@ -185,8 +185,14 @@ def upper_bound(reached: float, violation: float, radius: float, target: Target)
 def _found(bank: Any, target: Target, weights: np.ndarray) -> Aligned:
     """Return weights that were not optimized; all kernels alike if none is worth any."""
     total = float(weights.sum())
-    weights = weights / total if total > 0 else np.full(weights.size, 1.0 / weights.size)
+    weights = weights / total if total > 0 else alike(bank)
     return Aligned(bank, weights, combined_alignment(bank, weights, target))
+
+
+def alike(bank: Any) -> np.ndarray:
+    """Return equal weights of sum 1 for all kernels that are not zero on the training data."""
+    present = np.broadcast_to(np.asarray(getattr(bank, "scale", 1.0)) != 0.0, bank.n_kernels).astype(float)
+    return present / present.sum() if np.any(present) else np.full(bank.n_kernels, 1.0 / bank.n_kernels)
 
 
 def combined_alignment(bank: Any, weights: np.ndarray, target: Target) -> float:

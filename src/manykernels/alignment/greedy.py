@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.alignment.finite import Aligned, aligned, combined_alignment, nonnegative, upper_bound
+from manykernels.alignment.finite import Aligned, aligned, alike, combined_alignment, nonnegative, upper_bound
 from manykernels.alignment.measures import Target, centered_norms
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.checks import check_choice
@@ -141,7 +141,7 @@ class _Listed:
         return self.bank, self._every(weights)
 
     def any(self, found: list[int]) -> tuple[Any, np.ndarray]:
-        return self.bank, np.full(self.norms.size, 1.0 / self.norms.size)
+        return self.bank, alike(self.bank)
 
     def _every(self, weights: np.ndarray) -> np.ndarray:
         every = np.zeros(self.norms.size)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from manykernels.core.protocols import Measured
 
 # Relative error of a kernel value in double precision, after a distance, a function of it and a normalization.
-_DOUBLE = 2.0**-49
+DOUBLE = 2.0**-49
 
 
 class Rounded:
@@ -28,32 +30,24 @@ class Rounded:
         """Return the diagonal, shape (n_samples,)."""
         raise NotImplementedError
 
-    def rounding(self, machine: Measured, C: np.ndarray, smooth: bool) -> float:
+    def rounding(self, machine: Measured, passed_on: Callable[[np.ndarray], float]) -> float:
         """Return about how far rounded kernel values move the primal value.
 
         An error of u in each kernel value moves the prediction i by about
         e_i = u * sqrt(sum_j K_ij^2 beta_j^2) <= u * sqrt(K_ii) * ||sqrt(K_jj) beta_j||.
-        A support vector at a corner of its loss passes it on C_i times; where the loss is smooth, its slope is -beta_i,
-        and the rest is of second order. What centering has lost of the kernels is counted beside: there each value has
-        an error of one size, e_i = size * ||beta||.
+        What centering has lost of the kernels is counted beside: there each value has an error of one size,
+        e_i = size * ||beta||.
 
         Parameters
         ----------
         machine : Machine
-        C : ndarray of shape (n_tasks, n_samples)
-        smooth : bool
-            Whether the loss is.
+        passed_on : function of an ndarray of shape (n_tasks, n_samples)
+            How far the losses move when the predictions move by these.
         """
         root = np.sqrt(np.maximum(self.diagonal(), 0.0))
-        with np.errstate(over="ignore", invalid="ignore"):
-            moved = np.sqrt(np.sum((root * machine.beta) ** 2, axis=1, keepdims=True))
-            errors = max(self.unit_roundoff, _DOUBLE) * moved * root
-            errors = errors + self.lost * np.linalg.norm(machine.beta, axis=1, keepdims=True)
-            if smooth:
-                passed = np.abs(machine.beta) * errors + C * errors**2
-            else:
-                passed = np.where(machine.beta != 0, C, 0.0) * errors
-            return float(np.sum(passed))
+        moved = np.sqrt(np.sum((root * machine.beta) ** 2, axis=1, keepdims=True))
+        errors = max(self.unit_roundoff, DOUBLE) * moved * root
+        return passed_on(errors + self.lost * np.linalg.norm(machine.beta, axis=1, keepdims=True))
 
 
 class CombinedMatrix(Rounded):

@@ -22,7 +22,7 @@ def spread(values: np.ndarray) -> float:
 
 
 def weighted_mean(values: np.ndarray, weights: np.ndarray) -> float:
-    """Return the weighted mean.
+    """Return the weighted mean, which rounding does not take out of the range of the values.
 
     Examples
     --------
@@ -32,4 +32,5 @@ def weighted_mean(values: np.ndarray, weights: np.ndarray) -> float:
     1e+308
     """
     unit = power_of_two(float(np.abs(values).max(initial=0.0)))
-    return float(np.average(values / unit, weights=weights)) * unit
+    mean = float(np.average(values / unit, weights=weights)) * unit
+    return float(np.clip(mean, values.min(), values.max()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -41,7 +41,7 @@ class CombinedKernel(Protocol):
     def diagonal(self) -> np.ndarray:
         """Return the diagonal, computed once for the weights; "sums" cannot."""
 
-    def rounding(self, machine: Measured, C: Any, smooth: bool) -> float:
+    def rounding(self, machine: Measured, passed_on: Callable[[np.ndarray], float]) -> float:
         """Return about how far rounded kernel values move the primal value of a machine."""
 
 

@@ -190,6 +190,6 @@ class CombinedSums:
         """Return the losses of the predictions Z (u + length du) + intercept, for pairs of the two."""
         return self._bank.blocks.sum(on_worker.losses_along, task, u, du, intercepts, lengths, loss)
 
-    def rounding(self, machine: Measured, C: Any, smooth: bool) -> float:
+    def rounding(self, machine: Measured, passed_on: Any) -> float:
         """Return about how far products of rounded features move the primal value."""
         return self._bank.unit_roundoff * float(np.sqrt(self.columns.size)) * abs(machine.objective)

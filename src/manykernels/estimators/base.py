@@ -263,7 +263,8 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
         )
         problem = FamilyProblem(bound, self._loss(), self._norm(), y, C, self.fit_intercept, offset)
         precision = "double" if self.tol < DOUBLE_BELOW else "single"
-        with listen(print_step) if self.verbose else nullcontext():
+        quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")  # the result is looked at
+        with listen(print_step) if self.verbose else nullcontext(), quiet:
             found = self._solve_family(problem, precision)
             if precision == "single" and self._want_digits([found.result]):
                 found = self._solve_family(problem, "double")

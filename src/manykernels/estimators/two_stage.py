@@ -24,6 +24,7 @@ from manykernels.compute.scales import weighted_mean
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.checks import is_number
 from manykernels.core.notices import shown
+from manykernels.core.results import OVERFLOWS
 from manykernels.core.samples import Samples, distinct_samples
 from manykernels.estimators.aligned import AlignedEstimator
 from manykernels.estimators.contributions import ContributionsMixin
@@ -122,7 +123,7 @@ class _TwoStage(ContributionsMixin, AlignedEstimator):
             if np.unique(weight[weight > 0]).size > 1:
                 raise ValueError(f"sample_weight cannot be used: {type(learner).__name__} takes none.")
             unit = float(weight.max())
-        self.best_params_ = {}
+        ranked: list[dict] = [{}]
         folds = [] if grid is None else list(self._weights_of_folds(y, weight, samples))
         if grid is not None and not folds and not isinstance(self.cv, (int, np.integer)):
             raise ValueError("cv gives no folds.")
@@ -134,9 +135,31 @@ class _TwoStage(ContributionsMixin, AlignedEstimator):
                 for fold in folds
             )
             scores = np.reshape(Parallel(n_jobs=self.n_jobs)(jobs), (len(options), len(folds))).sum(axis=1)
-            self.best_params_ = options[int(np.argmax(scores))]
-        self.learner_ = learner.set_params(**self.best_params_)
-        self._kept = _fitted(self.learner_, K, own, samples.weight, unit)
+            ranked = [options[i] for i in np.argsort(-scores, kind="stable")]
+        try:
+            self._fit_best(learner, ranked, K, own, samples.weight, unit)
+        except ValueError as error:
+            if self.learner is None:
+                raise ValueError(OVERFLOWS) from error
+            raise
+
+    def _fit_best(
+        self, learner: Any, ranked: list[dict], K: np.ndarray, y: np.ndarray, weight: np.ndarray, unit: float | None
+    ) -> None:
+        """Fit the learner with the best parameters for which rounding does not decide; with the best if there are none.
+
+        Each fold may be well conditioned where all samples are not: a few of huge weight are in one fold only.
+        """
+        for last, params in [*((False, params) for params in ranked), (True, ranked[0])]:
+            self.best_params_, self.learner_ = params, clone(learner).set_params(**params)
+            with warnings.catch_warnings():
+                if not last:
+                    warnings.simplefilter("error", LinAlgWarning)
+                try:
+                    self._kept = _fitted(self.learner_, K, y, weight, unit)
+                    return
+                except LinAlgWarning:
+                    continue
 
     def _weights_of_folds(self, y: np.ndarray, weight: np.ndarray, samples: Samples) -> Iterator[tuple]:
         """Yield for each fold the weights of the distinct samples to learn from, and of those to score on."""
@@ -170,6 +193,10 @@ class _TwoStage(ContributionsMixin, AlignedEstimator):
                 kept = _fitted(learner, K, y, train, unit)
             except LinAlgWarning:  # parameters with which rounding decides are no choice
                 return -np.inf
+            except ValueError:
+                if self.learner is None:  # nor are those with which a learner of our own overflows
+                    return -np.inf
+                raise
         rows = np.flatnonzero(test)
         return self._score(learner, K[np.ix_(rows, kept)], y[rows], test[rows])
 

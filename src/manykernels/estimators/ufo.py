@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from manykernels.compute.scales import weighted_mean
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.checks import check_choice, check_number
 from manykernels.core.notices import shown
@@ -449,7 +450,7 @@ class UFOMKLRegressor(RegressorMixin, BaseUFO):
         samples = distinct_samples(X, y.astype(np.float64), weight)
         target = y[samples.rows].astype(np.float64)
         # The bias would pay for the mean of the target: it is taken off before.
-        self._offset = float(np.average(target, weights=samples.weight)) if self.fit_intercept else 0.0
+        self._offset = weighted_mean(target, samples.weight) if self.fit_intercept else 0.0
         y = (target - self._offset)[:, None]
         return Task(self._table(given, X), X, samples, self._loss(), y, self.C * samples.weight)
 
@@ -475,7 +476,7 @@ class UFOMKLRegressor(RegressorMixin, BaseUFO):
             weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
             if first:
                 counted = weight if np.any(weight > 0) else np.ones_like(weight)
-                self._offset = float(np.average(y, weights=counted)) if self.fit_intercept else 0.0
+                self._offset = weighted_mean(y, counted) if self.fit_intercept else 0.0
             target = np.asarray(y, dtype=np.float64)[:, None] - self._offset
             self._learn_batch(self._table(given, X), X, self._loss(), target, weight)
         return self

@@ -17,7 +17,7 @@ from manykernels.compute.memory import budget_bytes, human_bytes
 from manykernels.core.checks import check_choice, check_count, check_number
 from manykernels.core.notices import warn
 from manykernels.core.progress import listen
-from manykernels.core.results import Certificate, Iterate, Step
+from manykernels.core.results import OVERFLOWS, Certificate, Iterate, Step
 from manykernels.core.samples import Samples
 from manykernels.estimators.contributions import ContributionsMixin
 from manykernels.estimators.kernel_estimator import (
@@ -44,8 +44,8 @@ from manykernels.outer.ufo_theta import FeatureTheta, SampleTheta, Start, Theta,
 
 STEPS, FEATURES = ("auto", "exact", "gradient"), ("auto", "explicit", "kernel")
 _LONG_TRACE = 1000
-# Rounded kernel values may move the objective by this part of the gap.
-_ROUNDING_SHARE = 0.1
+# Rounded kernel values may move the objective by this part of the tolerance, which counts as at least so much.
+_ROUNDING_SHARE, _FINE_TOL = 0.1, 1e-4
 _FROZEN = (
     "kernels",
     "alpha",
@@ -124,7 +124,7 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         samples, seed = task.samples, check_random_state(self.random_state).randint(2**31 - 1)
         theta, result = self._walk(task, bench, seed)
         assert bench.bank is not None
-        if bench.bank.precision == "single" and not result.interrupted and self._wants_digits(task, bench.bank, result):
+        if not result.interrupted and self._wants_digits(bench.bank, theta, result):
             bench.bank, bench.source, bench.precision = None, None, "double"
             theta, result = self._walk(task, bench, seed)
             assert bench.bank is not None
@@ -150,19 +150,27 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
 
     def _walk(self, task: Task, bench: Bench, seed: int) -> tuple[Theta, UfoResult]:
         theta = self._theta(task, bench)
-        with listen(print_step) if self.verbose else nullcontext():
+        quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")  # the result is looked at
+        with listen(print_step) if self.verbose else nullcontext(), quiet:
             random = np.random.default_rng(seed)
-            return theta, ufo(theta, epochs=self.epochs, sampling=self.sampling, tol=self.tol, random_state=random)
+            result = ufo(theta, epochs=self.epochs, sampling=self.sampling, tol=self.tol, random_state=random)
+        if not np.isfinite(result.certificate.gap) or not np.all(np.isfinite(result.coef)):
+            raise ValueError(OVERFLOWS)
+        return theta, result
 
-    def _wants_digits(self, task: Task, bank: BoundBank, result: UfoResult) -> bool:
-        """Return whether rounded kernel values may move the objective by a tenth of the gap that is told or wanted.
+    def _wants_digits(self, bank: BoundBank, theta: Theta, result: UfoResult) -> bool:
+        """Return whether rounded kernel values may move the objective by a tenth of the tolerance.
 
-        Their errors are independent: that of a prediction is about the largest times ||beta||.
+        Their errors are independent: that of a prediction is about the largest times ||beta||, and its loss is moved by
+        as much as it differs at that distance.
         """
-        moved = bank.unit_roundoff * float(result.coef @ bank.largest_diagonals(np.arange(bank.n_kernels)))
-        passed = float(np.sum(task.C)) * moved * float(np.linalg.norm(result.beta))
-        wanted = _ROUNDING_SHARE * max(self.tol, result.certificate.gap)
-        return passed > wanted * abs(result.certificate.primal)
+        if bank.precision == "double":
+            return False
+        sizes = bank.largest_diagonals(np.arange(bank.n_kernels)) + self._bias**2
+        error = bank.unit_roundoff * float(result.coef @ sizes) * float(np.linalg.norm(result.beta))
+        outputs = theta.predictor()[3]
+        passed = theta.moved_losses(outputs, error)
+        return not passed <= _ROUNDING_SHARE * max(self.tol, _FINE_TOL) * abs(result.certificate.primal)
 
     def _warm_bench(self, task: Task) -> Bench:
         """Return a new bench; with a warm start, one that goes on where the last fit on the same data ended."""

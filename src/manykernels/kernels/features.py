@@ -21,6 +21,7 @@ from manykernels.kernels.groups import BoundKernel
 from manykernels.kernels.missing import observed, spread, there
 
 _RANK_CUT = 1e-10
+_LARGE_PHASE = 1e4
 
 
 class FeatureKernel(Kernel):
@@ -94,7 +95,11 @@ class RandomFourier(FeatureKernel):
         self.seed = check_count("seed", seed, at_least=0)
 
     def features(self, X: Any) -> np.ndarray:
-        phases = np.asarray(X @ self.frequencies(X.shape[1]))
+        frequencies = self.frequencies(X.shape[1])
+        phases = np.asarray(X @ frequencies)
+        if X.shape[0] > 1 and np.abs(phases).max(initial=0.0) > _LARGE_PHASE:
+            # Their last bits matter, and depend on how many rows a product has: a row is to give what it gives alone.
+            phases = np.vstack([np.asarray(X[i : i + 1] @ frequencies) for i in range(X.shape[0])])
         return np.hstack([np.cos(phases), np.sin(phases)]) / np.sqrt(self.n_components // 2)
 
     def frequencies(self, n_columns: int) -> np.ndarray:
@@ -228,6 +233,9 @@ class FeatureMaps:
         mask = observed(V)
         part = spread(np.asarray(self.bound[k].kernel.features(there(V, mask))), mask)
         if self.cosine:
+            # Brought near 1 first, so that no square overflows or vanishes.
+            top = np.abs(part).max(axis=1, keepdims=True, initial=0.0)
+            part = np.divide(part, top, out=np.zeros_like(part), where=top > 0)
             length = np.sqrt(np.sum(part * part, axis=1, keepdims=True))
             part = np.divide(part, length, out=np.zeros_like(part), where=length > 0)
         part = np.sqrt(self.scale[k]) * part

@@ -91,7 +91,7 @@ class LearnedKernel:
             for g, block in group.blocks(V, W, range(len(group.kernels))):
                 if self.cosine:
                     left, right = group.diagonal(g, V), group.diagonal(g, W)
-                    scale = np.sqrt(left[:, None] * right[None, :])
+                    scale = np.sqrt(left)[:, None] * np.sqrt(right)[None, :]
                     block = np.divide(block, scale, out=np.zeros_like(block), where=scale > 0)  # noqa: PLW2901
                 yield int(group.indices[g]), block
 

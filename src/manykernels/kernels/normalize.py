@@ -31,6 +31,8 @@ KINDS = ("mean_diag", "trace", "cosine", None)
 _CONSTANT = 1e-12
 # Its inverse, and products with it, are numbers.
 _LEAST_LEVEL = 1e-290
+# Powers and products of values below this may vanish.
+_TINY_VALUES = 1e-50
 _BLOCK_ENTRIES = 1 << 16
 
 
@@ -179,6 +181,8 @@ def learn_normalization(
                 inverse_norms[k] = _inverse_root(diagonal)
                 diagonal = diagonal * inverse_norms[k] * inverse_norms[k]
             raw_level[k] = share @ diagonal
+            if raw_level[k] == 0.0 and _underflows(view):
+                raise too_small(bound[k].name, 0.0)
             if means is not None and totals is not None:
                 totals[k] = share @ means[k]
                 diagonal = diagonal - 2 * means[k] + totals[k]
@@ -200,6 +204,13 @@ def too_small(name: str, value: float) -> ValueError:
         f"The kernel {name!r} is too small on this data to be scaled: its diagonal is {value:.3g}; scale the "
         "features, e.g. by StandardScaler."
     )
+
+
+def _underflows(view: Any) -> bool:
+    """Return whether products of the values may be 0 although the values are not."""
+    values = view.data if hasattr(view, "indptr") else np.asarray(view)
+    values = values[np.isfinite(values)]
+    return 0.0 < float(np.abs(values).max(initial=0.0)) < _TINY_VALUES
 
 
 def _learn_means(group: KernelGroup, view: Any, share: np.ndarray, kind: str | None, means: np.ndarray) -> None:

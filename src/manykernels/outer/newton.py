@@ -24,6 +24,7 @@ from dataclasses import replace
 from typing import cast
 
 import numpy as np
+from scipy.linalg import LinAlgError
 
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import Certificate, Machine, Result
@@ -143,7 +144,7 @@ class _Run:
     def solve(self, max_iter: int, start: np.ndarray | None) -> None:
         """Alternate solves on the working set with full passes, then finish."""
         machine, quad_forms = self._begin(start, max_iter)
-        if self.recorder.interrupted:
+        if self.recorder.interrupted or not np.all(np.isfinite(quad_forms)):
             return
         tau = self._level(quad_forms)
         # With p = 1 equal weights may do, but few kernels are wanted, unless there is nothing to learn at all.
@@ -244,9 +245,12 @@ class _Run:
         if self.screens and self.tol < certificate.gap < self.screen_below:
             self.screen_below = _SCREEN_AGAIN * certificate.gap
             self.proven_above = max(self.proven_above, certificate.dual)
-            survive = surviving_kernels(
-                problem, weights, solution.machine, quad_forms, certificate.dual, self.candidates
-            )
+            try:
+                survive = surviving_kernels(
+                    problem, weights, solution.machine, quad_forms, certificate.dual, self.candidates
+                )
+            except LinAlgError:  # rounding leaves no proof
+                survive = np.ones(self.candidates.size, dtype=bool)
             # The working set still has weights, so its quadratic forms stay in the certificate.
             survive[np.searchsorted(self.candidates, chosen)] = True
             self.candidates, quad_forms = self.candidates[survive], quad_forms[survive]

@@ -53,6 +53,7 @@ class Recorder:
         self.machine: Machine | None = None
         self.certificate: Certificate | None = None
         self._started = time.perf_counter()
+        self._best_step = 0
         self._inner_tol = _FIRST_INNER_TOL
 
     @property
@@ -91,12 +92,14 @@ class Recorder:
 
     def keep(self, weights: np.ndarray, machine: Machine, certificate: Certificate) -> None:
         """Make this the best iterate, unasked."""
+        self._best_step = len(self.trace)
         self.weights, self.machine, self.certificate = weights, machine, certificate
 
     def record(self, weights: np.ndarray, machine: Machine, certificate: Certificate) -> None:
         """Enter an iterate in the trace, tell the listeners, and keep it if it is the best."""
         if certificate.improves(self.certificate):
             self.keep(weights, machine, certificate)
+            self._best_step += 1  # that is the one entered here
         step = Step(
             iteration=len(self.trace) + 1,
             seconds=time.perf_counter() - self._started,
@@ -139,7 +142,11 @@ class Recorder:
             raise ValueError(OVERFLOWS)
         if _has_groups(self.problem.norm):
             self._drop_idle(K, self.weights, self.machine)
-        rounding = self.problem.rounding(K, self.machine) / max(abs(self.certificate.primal), 1e-300)
+        if self._best_step < len(self.trace):  # K is that of a later iterate
+            K = self.problem.bank.combine(self.weights, out=K)
+        size = max(abs(self.certificate.primal), 1e-300)
+        rounding = self.problem.rounding(K, self.machine) / size
+        rounding += self.problem.dual_rounding(self.machine, self.tol * size) / size
         certificate = replace(self.certificate, rounding=rounding if rounding > self.tol else 0.0)
         return Result(
             weights=self.weights,

@@ -53,6 +53,8 @@ _LEAST_UNIT = 40.0  # with tol = 1e-3, the projected gradient to reach is the pa
 _FINEST = 1e-10
 _SMALL = 1e-2
 MOST_HALVINGS = 60
+# More steps in a row than this that leave the value as it is, to the last bit, are rounding.
+_STILL = 5
 
 
 @dataclass(frozen=True)
@@ -178,6 +180,7 @@ class ProjectedGradient:
         before: Trial | None = None
         self.average = here.value
         self._record(here)
+        still = 0
         for _ in range(max_iter - 1):
             if self._is_done(here):
                 break
@@ -187,9 +190,10 @@ class ProjectedGradient:
                 break
             there, share = found
             self._tune(there, share)
+            still = still + 1 if there.value == here.value else 0
             before, here = here, there
             self._record(here)
-            if self.has_gap and self.recorder.is_drowned(self.K):
+            if still > _STILL or (self.has_gap and self.recorder.is_drowned(self.K)):
                 break
         else:
             self._is_done(here)
