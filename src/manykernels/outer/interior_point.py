@@ -207,6 +207,8 @@ class InteriorPoint:
         slopes = np.where(self.sharp, e * u ** (e - 1.0) / unit, t * delta ** (e - 2.0) / unit**2)
         bends = np.where(self.sharp, e * (e - 1.0) * u ** (e - 2.0) / unit**2, 0.0)
         S = float(values.sum())
+        if not S > 0.0:
+            raise LinAlgError("outside the domain")
         first, second = S ** (2.0 / e - 1.0) / e, (2.0 / e - 1.0) * S ** (2.0 / e - 2.0) / e
         return unit**2 * first * slopes, unit**2 * (first * np.diag(bends) + second * np.outer(slopes, slopes))
 
@@ -242,7 +244,8 @@ class InteriorPoint:
         """
         assert self.mixed is not None
         point = self.point
-        levels, weights, slacks = self.levels(point), self.weights(point), point.s * self.roots(point)
+        # Rounding may leave a level below 0, where there is nothing.
+        levels, weights, slacks = np.maximum(self.levels(point), 0.0), self.weights(point), point.s * self.roots(point)
         self.delta, self.sharp = delta, levels > delta**2
         point.tau = np.where(self.sharp, np.sqrt(np.maximum(levels, 0.0)), levels)
         total = 2.0 * self.bent(point.tau)[0]

@@ -173,7 +173,7 @@ class _Run:
                 method.exchange(self._restricted(after), kept, quad_forms[np.searchsorted(self.candidates, after)])
                 chosen, centered = after, False
             elif solution.certificate.gap > max(target, _LAST_TARGET * self.tol):
-                if centered:
+                if centered or method.conic:
                     break  # the interior point has come to its end
                 method.center()
                 centered = True
