@@ -170,6 +170,7 @@ class InteriorPoint:
         self.n_bounds = int(self.has_lower.sum() + self.has_upper.sum())
         self.K = problem.bank.workspace() if workspace is None else workspace
         self.n_iter = 0
+        self.delta, self.sharp = 0.0, np.zeros(self.n_groups, bool)
         self.point, self.products = self._first_point(start, weights)
 
     def _take_groups(self) -> None:
@@ -244,11 +245,15 @@ class InteriorPoint:
         """
         assert self.mixed is not None
         point = self.point
-        # Rounding may leave a level below 0, where there is nothing.
-        levels, weights, slacks = np.maximum(self.levels(point), 0.0), self.weights(point), point.s * self.roots(point)
+        levels, weights, slacks = self.levels(point), self.weights(point), point.s * self.roots(point)
+        before = self.delta, self.sharp, point.tau
         self.delta, self.sharp = delta, levels > delta**2
         point.tau = np.where(self.sharp, np.sqrt(np.maximum(levels, 0.0)), levels)
-        total = 2.0 * self.bent(point.tau)[0]
+        try:
+            total = 2.0 * self.bent(point.tau)[0]
+        except LinAlgError:
+            self.delta, self.sharp, point.tau = before  # levels below 0: no step will be found from there
+            return
         weights = weights * np.where(self.sharp, 1.0, total / self.mixed.sums(weights))[self.owner]
         point.d, point.s = weights * self.roots(point), slacks / self.roots(point)
 
