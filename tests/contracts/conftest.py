@@ -13,7 +13,9 @@ def local_client(stack):
     from distributed import Client, LocalCluster
 
     cluster = LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0")
-    return stack.enter_context(Client(stack.enter_context(cluster), set_as_default=False))
+    client = Client(stack.enter_context(cluster), set_as_default=False)
+    stack.callback(client.close)  # entered as a context, it would be the default for others
+    return client
 
 
 @pytest.fixture(scope="session")

@@ -90,11 +90,15 @@ class Solver:
 
     def __call__(self, problem: Any, **options: Any) -> Any:
         """Solve a problem."""
-        run = self.run
-        if isinstance(run, str):
-            module, _, name = run.partition(":")
-            run = getattr(import_module(module), name)
-        return run(problem, **options)
+        return self.function(problem, **options)
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """What runs it, imported if it has not been."""
+        if not isinstance(self.run, str):
+            return self.run
+        module, _, name = self.run.partition(":")
+        return getattr(import_module(module), name)
 
     def can_do_with(self, capabilities: Any) -> bool:
         """Return whether a bank that offers this is enough."""

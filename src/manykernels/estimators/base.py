@@ -434,7 +434,8 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
 def checked(result: Result) -> Result:
     """Return a result whose numbers are finite, or say that the objective overflows."""
     machine, certificate = result.machine, result.certificate
-    parts = (result.weights, machine.beta, machine.intercept, certificate.primal)
+    # What is not finite in the coefficients is not in their quadratic form either.
+    parts = (result.weights, machine.quadratic, machine.intercept, certificate.primal)
     if not all(np.all(np.isfinite(part)) for part in parts) or np.isinf(certificate.gap):
         raise ValueError(OVERFLOWS)
     return result

@@ -73,7 +73,7 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Rule:
+class InnerRule:
     """When an inner solver is taken.
 
     Attributes
@@ -340,8 +340,8 @@ def _feature_newton(work: Work) -> Machine:
     return _on_features(work, task)
 
 
-def _rule(kernel: str, loss: str, run: Callable[[Work], Machine], **options: Any) -> Rule:
-    return Rule(frozenset(kernel.split()), loss, run, **options)
+def _rule(kernel: str, loss: str, run: Callable[[Work], Machine], **options: Any) -> InnerRule:
+    return InnerRule(frozenset(kernel.split()), loss, run, **options)
 
 
 RULES = (

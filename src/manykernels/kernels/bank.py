@@ -264,7 +264,7 @@ class KernelBank:
         >>> X = np.random.default_rng(0).normal(size=(300, 2))
         >>> bank = KernelBank([Gaussian(1.0), Gaussian(3.0)]).bind_features(X, rank=20, random_state=0)
         >>> bank.describe_storage()
-        '2 kernels with 40 features: 48 kB of features in memory'
+        '2 kernels with 40 features: 96 kB of features in memory'
         """
         table = X if source is None else source
         plain = self.written_out().kernels

@@ -75,7 +75,7 @@ def mirror(
     >>> import numpy as np
     >>> from manykernels.kernels import Gaussian, KernelBank
     >>> from manykernels.losses import Hinge
-    >>> from manykernels.norms import MixedNorm, Norm
+    >>> from manykernels.norms import MixedNorm
     >>> from manykernels.outer.mirror import mirror
     >>> from manykernels.problem import Problem
     >>> X = np.random.default_rng(0).normal(size=(40, 2))

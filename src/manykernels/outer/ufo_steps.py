@@ -12,7 +12,7 @@ from manykernels.compute.compiled import njit
 CUSTOM, HINGE, LOGISTIC, SQUARED, EPSILON_INSENSITIVE, MULTICLASS_HINGE = range(6)
 
 
-class StepRule(NamedTuple):
+class Rule(NamedTuple):
     """What the steps are told: the regularizer's alpha, lambda and dual power q, the loss with its parameter.
 
     ``exact`` steps go to the maximum of the dual in the coefficients of the sample. They know no t: alpha and lambda

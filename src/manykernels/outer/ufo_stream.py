@@ -20,7 +20,7 @@ from manykernels.kernels.pairs import PairValues, sampled
 from manykernels.losses import JointLoss
 from manykernels.outer import ufo_steps as steps
 from manykernels.outer.ufo import UfoResult
-from manykernels.outer.ufo_steps import StepRule, Vector, Walk
+from manykernels.outer.ufo_steps import Rule, Vector, Walk
 from manykernels.outer.ufo_theta import FeatureTheta, SampleTheta, Theta, norm_of
 
 
@@ -30,7 +30,7 @@ class Stream(ABC):
     Attributes
     ----------
     loss : JointLoss
-    rule : StepRule
+    rule : Rule
         With gradient steps.
     walk : Walk
     certificate : Certificate
@@ -38,7 +38,7 @@ class Stream(ABC):
         :meth:`Theta.stream_certificate`.
     """
 
-    def __init__(self, loss: JointLoss, rule: StepRule, walk: Walk) -> None:
+    def __init__(self, loss: JointLoss, rule: Rule, walk: Walk) -> None:
         self.loss, self.rule, self.walk = loss, rule, walk
         self.certificate = Certificate(np.inf, -np.inf)
 
@@ -72,7 +72,7 @@ class FeatureStream(Stream):
     X : array or CSR matrix of shape (n, n_features)
         Samples of the kind to come.
     loss : JointLoss
-    rule : StepRule
+    rule : Rule
         With gradient steps.
     average : bool
 
@@ -97,7 +97,7 @@ class FeatureStream(Stream):
     True
     """
 
-    def __init__(self, maps: FeatureMaps, X: Any, loss: JointLoss, rule: StepRule, average: bool = False) -> None:
+    def __init__(self, maps: FeatureMaps, X: Any, loss: JointLoss, rule: Rule, average: bool = False) -> None:
         self.theta = FeatureTheta(maps, X[:1], loss, None, np.ones(1), rule, average, remember=False)
         super().__init__(loss, rule, self.theta.walk)
 
@@ -135,7 +135,7 @@ class SampleStream(Stream):
     bank : BoundBank
         The kernels, with the scales that they keep.
     loss : JointLoss
-    rule : StepRule
+    rule : Rule
         With gradient steps.
     bias : ndarray of shape (n_kernels,)
         As for :class:`PairValues`.
@@ -143,7 +143,7 @@ class SampleStream(Stream):
         Bytes for kernel values.
     """
 
-    def __init__(self, bank: BoundBank, loss: JointLoss, rule: StepRule, bias: np.ndarray, memory_budget: int) -> None:
+    def __init__(self, bank: BoundBank, loss: JointLoss, rule: Rule, bias: np.ndarray, memory_budget: int) -> None:
         m = bank.n_kernels
         super().__init__(loss, rule, Walk(np.zeros(m), np.zeros(m), np.zeros(2), np.zeros(4), np.zeros(0)))
         self.bank, self.bias, self.memory_budget = bank, bias, memory_budget

@@ -22,7 +22,7 @@ from manykernels.kernels.pairs import PairValues
 from manykernels.losses import EpsilonInsensitive, Hinge, JointLoss, Logistic, MulticlassHinge, OneVsRest, Squared
 from manykernels.norms.elastic import ElasticNorm
 from manykernels.outer import ufo_steps as steps
-from manykernels.outer.ufo_steps import Scores, StepRule, Vector, Walk
+from manykernels.outer.ufo_steps import Rule, Scores, Vector, Walk
 
 # Samples of an epoch that are brought up to date side by side before their steps are taken one after the other.
 _AHEAD = 64
@@ -40,7 +40,7 @@ _COMPILED: dict[type, int] = {
 
 def make_rule(
     loss: JointLoss, alpha: float, total_C: float, n_kernels: int, p: float | None = None, exact: bool = False
-) -> StepRule:
+) -> Rule:
     """Return what the steps are told; a loss that is not compiled in is asked for its descent in Python.
 
     Parameters
@@ -63,10 +63,10 @@ def make_rule(
     if exact and kind == steps.CUSTOM:
         raise ValueError(f"Exact steps need a loss that is compiled in, not {loss!r}.")
     alpha, lam = (alpha * total_C, 1.0) if exact else (alpha, 1.0 / total_C)
-    return StepRule(float(alpha), float(lam), p / (p - 1.0), kind, float(epsilon), exact)
+    return Rule(float(alpha), float(lam), p / (p - 1.0), kind, float(epsilon), exact)
 
 
-def norm_of(rule: StepRule) -> ElasticNorm:
+def norm_of(rule: Rule) -> ElasticNorm:
     """Return the regularizer as the library states it, divided by lambda."""
     return ElasticNorm(rule.alpha / rule.lam, rule.power / (rule.power - 1.0))
 
@@ -98,7 +98,7 @@ class Theta(ABC):
         For the losses that are compiled in, an array of shape (n, n_targets).
     C : ndarray of shape (n,)
         Weights of the losses.
-    rule : StepRule
+    rule : Rule
     n_kernels : int
     average : bool
         Whether the mean over the steps is wanted.
@@ -107,7 +107,7 @@ class Theta(ABC):
     beta: np.ndarray
     visits: np.ndarray
 
-    def __init__(self, loss: JointLoss, y: Any, C: np.ndarray, rule: StepRule, n_kernels: int, average: bool) -> None:
+    def __init__(self, loss: JointLoss, y: Any, C: np.ndarray, rule: Rule, n_kernels: int, average: bool) -> None:
         if average and rule.exact:
             raise ValueError("An average is for gradient steps: exact steps need none.")
         if not np.all(C > 0):
@@ -282,7 +282,7 @@ class SampleTheta(Theta):
         loss: JointLoss,
         y: Any,
         C: np.ndarray,
-        rule: StepRule,
+        rule: Rule,
         average: bool = False,
         start: Start | None = None,
     ) -> None:
@@ -434,7 +434,7 @@ class FeatureTheta(Theta):
         loss: JointLoss,
         y: Any,
         C: np.ndarray,
-        rule: StepRule,
+        rule: Rule,
         average: bool = False,
         start: Start | None = None,
         remember: bool = True,
