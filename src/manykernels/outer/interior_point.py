@@ -58,6 +58,7 @@ _LEAST_ROOM = 1e-290  # between bounds, and of a scale, so that it can be divide
 # The first tau of a group is this multiple of its largest form, which counts as at least this part of the largest.
 _FIRST_LEVEL, _LEAST_LEVEL = 1.1, 1e-8
 _VANISHING = 0.5
+_IMBALANCE = 1e-10  # of 1' beta, beside the size of beta: more proves nothing
 _MOST_CORNER, _LEAST_FALL = 0.9, 0.03
 # A kernel that joins gets at least this slack, as a part of tau: it may violate its constraint at first.
 _NEW_SLACK = 0.1
@@ -216,9 +217,13 @@ class InteriorPoint:
         return np.array([self.problem.bank.matvecs(beta) for beta in self.beta(x)])
 
     def _solution(self) -> Solution:
-        point, beta = self.point, self.beta(self.point.x)
-        quad_forms = np.maximum(np.einsum("tkn,tn->k", self.products, beta), 0.0)
-        machine = self.problem.machine(beta, np.einsum("k,tkn->tn", point.d, self.products))
+        point, beta, products = self.point, self.beta(self.point.x), self.products
+        off = np.abs(beta.sum(axis=1)) > _IMBALANCE * np.abs(beta).sum(axis=1)
+        if self.problem.fit_intercept and np.any(off):  # rounding: no dual point yet
+            beta = np.array([self.problem.feasible(row, t) for t, row in enumerate(beta)])
+            products = np.array([self.problem.bank.matvecs(row) for row in beta])
+        quad_forms = np.maximum(np.einsum("tkn,tn->k", products, beta), 0.0)
+        machine = self.problem.machine(beta, np.einsum("k,tkn->tn", point.d, products))
         return Solution(
             weights=point.d.copy(),
             tau=point.tau[self.owner],
