@@ -32,8 +32,8 @@ class CompositeBank:
     @property
     def centering_errors(self) -> np.ndarray | None:
         """About how far centering has moved the values of each kernel; None where they are not centered."""
-        own = [part.centering_errors for part in self.parts]
-        return None if any(part is None for part in own) else np.concatenate(own)
+        own = [errors for part in self.parts if (errors := part.centering_errors) is not None]
+        return np.concatenate(own) if len(own) == len(self.parts) else None
 
     def describe_storage(self) -> str:
         """Return words for how the kernels are held."""
