@@ -152,7 +152,8 @@ class Problem:
         largest = self.bank.largest_diagonals(np.arange(self.bank.n_kernels))
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             errors = max(self.bank.unit_roundoff, DOUBLE) * largest * float(np.sum(machine.beta**2))
-            if np.max(errors, initial=0.0) * errors.size <= least:
+            # A norm's square grows with the forms, a bound on them has no such scale.
+            if not self.norm.bounds_dual and np.max(errors, initial=0.0) * errors.size <= least:
                 return 0.0
             quad_forms = self.quad_forms(machine)
             lost = self._dual_value(machine, quad_forms) - self._dual_value(machine, quad_forms + errors)

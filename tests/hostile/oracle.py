@@ -262,9 +262,10 @@ def certificate(case: Case, problem: Problem, kernels: np.ndarray, weights, beta
     # A quadratic form is a sum with terms of both signs.
     size = np.array([sum(np.abs(b) @ np.abs(K) @ np.abs(b) for b in B) for K in kernels])
     moved = regularizers(case.norm, groups, d, q + Long(2.0**-52) * size)
-    changes = [
-        a - b for a, b in zip(moved, (regularizer, subtracted), strict=True) if np.isfinite(a) and np.isfinite(b)
-    ]
+    pairs = zip(moved, (regularizer, subtracted), strict=True)
+    changes = [after - before for after, before in pairs if np.isfinite(after) and np.isfinite(before)]
+    if case.norm[0] == "penalty":
+        changes.append(abs(dual - _best_between(case, problem, B, q + Long(2.0**-52) * size)))
     rounding = _rounding(case, problem, kernels, d * lost, B, decision)
     return Certificate(float(regularizer + losses), float(dual), rounding + float(sum(changes)))
 

@@ -7,6 +7,7 @@ import pytest
 from tests.hostile.cases import Case, KernelRecipe, replaced
 from tests.hostile.test_properties import check
 
+WIDE = KernelRecipe(value=3.0)
 LINEAR, NARROW = KernelRecipe("linear"), KernelRecipe(value=1e-3)
 ZERO = KernelRecipe("given zero", group="b")
 GIVEN = KernelRecipe("given gaussian")
@@ -44,6 +45,21 @@ NUMBERS = {
         task="regression", n=40, y_scale=1e100, norm=("penalty", 1.0, 1.0), solver="pgd", C=1e-4
     ),
     "targets of 1e160, a quadratic penalty": Case(task="regression", y_scale=1e160, norm=("penalty", 2.0, 1.0)),
+    "polynomials that vanish": Case(
+        n=40, d=1, scale=1e-160, norm=("lp", inf), kernels=(KernelRecipe("polynomial", degree=3, coef0=0.0), WIDE)
+    ),
+    "cosines of features of 1e160": Case(scale=1e160, kernels=(LINEAR,), normalize="cosine", approximation="nystroem"),
+    "cosines of cubes": Case(
+        task="regression", scale=1e30, kernels=(KernelRecipe("polynomial", degree=3),), normalize="cosine", center=True
+    ),
+    "waves far too fast for their features": Case(
+        n=40, scale=1e22, kernels=free(1e-170), loss="logistic", approximation="fourier"
+    ),
+    "targets of 1e160, UFO": Case(estimator="ufo", task="regression", y_scale=1e160),
+    "one target of 1e36, UFO": Case(estimator="ufo", task="regression", target="constant", y_scale=1e30, y_shift=1e6),
+    "targets of 1e160, a family": Case(
+        estimator="family", task="regression", n=3, d=1, y_scale=1e160, weights="one 1e12"
+    ),
     "targets far from 0": Case(
         task="regression", y_shift=1e6, y_scale=1e30, C=1e6, kernels=(NARROW,), weights="all 1e12"
     ),
@@ -80,6 +96,24 @@ WEIGHTS = {
         n=4, loss="squared", norm=("penalty", 1.0, 1e-2), C=1e-6, weights="one 5e-324"
     ),
     "a weight of 1e-300, huge targets": Case(task="regression", n=2, y_scale=1e12, C=100.0, weights="one 1e-300"),
+    "a cost of 1e12 at the corner of its loss": Case(
+        task="regression",
+        seed=185,
+        n=5,
+        d=1,
+        duplicates=True,
+        target="rare",
+        kernels=(WIDE, KernelRecipe(value=30.0)),
+        norm=("lp", inf),
+        loss="epsilon_insensitive",
+        C=1e6,
+        epsilon=0.0,
+        normalize="trace",
+        weights="one 1e12",
+    ),
+    "a cost of 1e12, aligned": Case(
+        estimator="two_stage", task="regression", n=40, duplicates=True, weights="one 1e12", alignment="qp"
+    ),
     "a cost of 1e12, unit trace": Case(
         seed=345,
         n=7,
@@ -103,6 +137,39 @@ KERNELS = {
     "a zero kernel in a group of its own": replaced(IDLE, norm=("mixed", inf)),
     "a zero kernel and a penalty": replaced(IDLE, norm=("penalty", 2.0, 1.0), n=2, weights="one 1e-300"),
     "a zero kernel and an elastic norm": replaced(IDLE, norm=("elastic", 10.0)),
+    "given matrices of rank one, far apart": Case(
+        seed=520,
+        n=12,
+        target="noise",
+        kernels=(KernelRecipe("given rank one", 1e30), KernelRecipe("given rank one")),
+        norm=("elastic", 0.0),
+        loss="squared_hinge",
+        normalize=None,
+        intercept=False,
+        weights="all 1e12",
+    ),
+    "a zero kernel, nothing to align with": Case(
+        estimator="two_stage",
+        task="regression",
+        target="constant",
+        constant="zero",
+        kernels=(LINEAR, KernelRecipe("linear", columns=(1,))),
+        alignment="independent",
+    ),
+    "groups of linear kernels, one of 1e30": Case(
+        seed=983,
+        n=60,
+        d=1,
+        kernels=(
+            KernelRecipe("given linear", 1e3, group="b"),
+            KernelRecipe("given rank one"),
+            KernelRecipe("given linear", 1e30),
+        ),
+        norm=("mixed", 2.0),
+        loss="squared",
+        C=100.0,
+        normalize=None,
+    ),
     "a given matrix of 1e30": Case(
         seed=598,
         n=7,

@@ -23,7 +23,7 @@ from manykernels.compute.pairwise import power_of_two
 from manykernels.compute.scales import weighted_mean
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.checks import is_number
-from manykernels.core.notices import shown
+from manykernels.core.notices import shown, warn
 from manykernels.core.results import OVERFLOWS
 from manykernels.core.samples import Samples, distinct_samples
 from manykernels.estimators.aligned import AlignedEstimator
@@ -153,13 +153,17 @@ class _TwoStage(ContributionsMixin, AlignedEstimator):
         for last, params in [*((False, params) for params in ranked), (True, ranked[0])]:
             self.best_params_, self.learner_ = params, clone(learner).set_params(**params)
             with warnings.catch_warnings():
-                if not last:
-                    warnings.simplefilter("error", LinAlgWarning)
+                warnings.simplefilter("ignore" if last else "error", LinAlgWarning)
                 try:
                     self._kept = _fitted(self.learner_, K, y, weight, unit)
-                    return
+                    break
                 except LinAlgWarning:
                     continue
+        if last:
+            warn(
+                f"{type(self.learner_).__name__} is ill-conditioned with all parameters that were tried: scale the "
+                "features, normalize the kernels, or lower the sample weights."
+            )
 
     def _weights_of_folds(self, y: np.ndarray, weight: np.ndarray, samples: Samples) -> Iterator[tuple]:
         """Yield for each fold the weights of the distinct samples to learn from, and of those to score on."""

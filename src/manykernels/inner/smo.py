@@ -38,6 +38,8 @@ _NEVER = -1e300
 _CHUNK = 64
 # The gradient is computed anew after more steps than this for each coefficient that is not 0, and so often at most.
 _FEW_STEPS, _ROUNDS = 4, 5
+# What rounding may leave of 1' beta, beside the size of beta, and how often it is removed.
+_IMBALANCE, _BALANCES = 1e-12, 3
 
 
 @dataclass(frozen=True)
@@ -446,12 +448,16 @@ def _product(K: np.ndarray, beta: np.ndarray) -> np.ndarray:
 def balanced(beta: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
     """Return the point of the box with 1' beta = 0 that shrinks the surplus side of beta.
 
-    Moving towards 0 keeps every coefficient in a box that holds 0.
+    Moving towards 0 keeps every coefficient in a box that holds 0. Where nearly all is surplus, its rounding
+    is large beside what is left, and has to go as well.
     """
-    total = beta.sum()
-    surplus = np.where(np.sign(beta) == np.sign(total), beta, 0.0)
-    mass = surplus.sum()
-    if mass == 0.0:
-        return beta
-    beta = beta - surplus * (total / mass)
-    return np.clip(beta, lower, upper)
+    for _ in range(_BALANCES):
+        total = beta.sum()
+        surplus = np.where(np.sign(beta) == np.sign(total), beta, 0.0)
+        mass = surplus.sum()
+        if mass == 0.0:
+            break
+        beta = np.clip(beta - surplus * (total / mass), lower, upper)
+        if abs(beta.sum()) <= _IMBALANCE * np.abs(beta).sum():
+            break
+    return beta

@@ -34,9 +34,8 @@ class CompositeBank(CombinesToMatrix):
     @property
     def centering_errors(self) -> np.ndarray | None:
         """About how far centering has moved the values of each kernel; None where they are not centered."""
-        errors = [part.centering_errors for part in self.parts]
-        known = [error for error in errors if error is not None]
-        return np.concatenate(known) if known else None
+        known = [errors for part in self.parts if (errors := part.centering_errors) is not None]
+        return np.concatenate(known) if len(known) == len(self.parts) else None
 
     def describe_storage(self) -> str:
         """Return words for how the kernels are held."""

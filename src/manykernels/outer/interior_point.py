@@ -87,6 +87,7 @@ _LEAST_PRODUCT = 0.1  # of a weight and its slack, beside the mean of all
 _LEAST_TRUE = 0.1  # of the slack foreseen: less than that, and it stays an unknown of its own
 # With the last apex, so many steps that do not bring the gap below this part of the best are enough.
 _LAST_PATIENCE, _PROGRESS = 8, 0.7
+_IMBALANCE = 1e-10  # of 1' beta, beside the size of beta: more proves nothing
 # A kernel that joins gets at least this slack, as a part of tau: it may violate its constraint at first.
 _NEW_SLACK = 0.1
 # For p > 1 a kernel that joins may take much of the weight at once: with more than this, the iterate is centered anew.
@@ -329,10 +330,14 @@ class InteriorPoint:
         return np.array([self.problem.bank.matvecs(beta) for beta in self.beta(x)])
 
     def _solution(self) -> InteriorSolution:
-        point, beta = self.point, self.beta(self.point.x)
-        quad_forms = np.maximum(np.einsum("tkn,tn->k", self.products, beta), 0.0)
+        point, beta, products = self.point, self.beta(self.point.x), self.products
+        off = np.abs(beta.sum(axis=1)) > _IMBALANCE * np.abs(beta).sum(axis=1)
+        if self.problem.fit_intercept and np.any(off):  # rounding: no dual point yet
+            beta = np.array([self.problem.feasible(row, t) for t, row in enumerate(beta)])
+            products = np.array([self.problem.bank.matvecs(row) for row in beta])
+        quad_forms = np.maximum(np.einsum("tkn,tn->k", products, beta), 0.0)
         weights = self.weights(point)
-        machine = self.problem.machine(beta, np.einsum("k,tkn->tn", weights, self.products))
+        machine = self.problem.machine(beta, np.einsum("k,tkn->tn", weights, products))
         return InteriorSolution(
             weights=weights,
             tau=self.levels(point)[self.owner],

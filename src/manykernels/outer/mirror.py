@@ -185,7 +185,7 @@ class MirrorDescent:
             self.eta = norm.group_weights(norm.sums(shares * quad_forms))
             before, value = value, self._value(machine, shares, quad_forms)
             at_rest = norm.q == 1 or norm.n_groups == 1 or value - before <= rest * abs(value)
-            if at_rest or turns == _MOST_TURNS:
+            if at_rest or turns == _MOST_TURNS or self.recorder.is_stuck:
                 break
         self.turns.append(turns)
         certificate = problem.certificate(weights, machine, quad_forms)
