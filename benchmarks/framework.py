@@ -17,6 +17,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from manykernels.banks import Placement, Recipe, bind
 from manykernels.core.progress import listen
 from manykernels.core.results import Result, Step
 from manykernels.kernels import KernelBank
@@ -53,7 +54,7 @@ class Setting:
 
     def problem(self, precision: str = "single") -> Problem:
         """Bind the kernels."""
-        bank = self.kernels.bind(self.X, normalize=self.normalize, precision=precision)
+        bank = bind(self.kernels, self.X, Recipe(normalize=self.normalize), Placement(precision=precision))
         y = np.asarray(self.y, dtype=float)[None, :]
         return Problem(bank, self.loss, self.norm, y, np.full(y.shape, self.C))
 

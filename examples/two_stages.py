@@ -11,6 +11,7 @@ from sklearn.svm import SVC, NuSVC
 
 from manykernels import AlignedKernel, TwoStageMKLClassifier
 from manykernels.alignment import Target, alignments
+from manykernels.banks import bind
 from manykernels.kernels import Gaussian, GaussianFamily, KernelBank
 
 X, y = load_wine(return_X_y=True)
@@ -19,7 +20,7 @@ scaler = StandardScaler().fit(X_train)
 X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
 
 # Which features are aligned with the classes, each by itself?
-bank = KernelBank([Gaussian(1.0, columns=[j]) for j in range(X.shape[1])]).bind(X_train)
+bank = bind(KernelBank([Gaussian(1.0, columns=[j]) for j in range(X.shape[1])]), X_train)
 own = alignments(bank, Target.of_classes(y_train))
 print("best features:", ", ".join(f"{bank.names[j]} ({own[j]:.2f})" for j in own.argsort()[::-1][:3]))
 

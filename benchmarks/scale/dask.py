@@ -37,12 +37,12 @@ def measured(client, run, repeats: int = 3) -> tuple[float, float]:
 
 
 def kernels(client, n: int, m: int) -> None:
-    from manykernels.distributed import bind
+    from manykernels.banks import Placement, bind
     from manykernels.kernels import Gaussian, KernelBank
 
     X = np.random.default_rng(0).normal(size=(n, 8))
     bank = KernelBank([Gaussian(w, columns=[c]) for c in range(8) for w in np.geomspace(0.5, 8.0, m // 8)])
-    remote, local = bind(bank, X, client), bank.bind(X)
+    remote, local = bind(bank, X, placement=Placement(1, client=client)), bind(bank, X)
     beta, weights, K = np.random.default_rng(1).normal(size=n), np.full(m, 1.0 / m), local.workspace()
 
     def iterate(bound) -> None:

@@ -27,10 +27,11 @@ import numpy as np
 from sklearn.datasets import make_classification
 
 from manykernels import MKLClassifier
+from manykernels.banks import Placement, bind
+from manykernels.banks import plan as planning
 from manykernels.compute.gpu import Device
 from manykernels.compute.memory import available_bytes, human_bytes
 from manykernels.compute.threads import n_threads
-from manykernels.estimators import memory_plan
 from manykernels.kernels import Gaussian, KernelBank, standard_bank
 
 SECTIONS = ("million", "passes", "fit", "agree")
@@ -110,7 +111,7 @@ def million(device: Device, limits: Limits, options: argparse.Namespace) -> None
     bank = standard_bank(X, widths=max(200, int(options.part * 16_394)), degrees=())
     say(f"\n{len(bank):,} Gaussian kernels on {name}, n = {len(y)}")
     start = time.perf_counter()
-    bound = bank.bind(X, device=options.device)
+    bound = bind(bank, X, placement=Placement(device=options.device))
     say(f"  bound in {time.perf_counter() - start:.2f} s: {bound.describe_storage()}")
     beta = np.random.default_rng(0).uniform(0.1, 1.0, len(y)) * y
     beta -= beta.mean()  # no sample has beta = 0: every pair counts
@@ -178,7 +179,7 @@ def passes(device: Device, limits: Limits, options: argparse.Namespace) -> None:
         bank = KernelBank(kernels)
         say(f"\nn = {n:,}, m = {m}: {words}")
         start = time.perf_counter()
-        bound = bank.bind(X, device=options.device, storage="rows")
+        bound = bind(bank, X, placement=Placement(device=options.device, storage="rows"))
         K = bound.workspace()
         synchronize(device)
         say(f"  bound in {time.perf_counter() - start:.2f} s: {bound.describe_storage()}")
@@ -206,13 +207,13 @@ def passes(device: Device, limits: Limits, options: argparse.Namespace) -> None:
 def cpu_passes(device: Device, kernels: list, X: np.ndarray, beta: np.ndarray, weights: np.ndarray) -> tuple:
     """Return the times of both passes on the CPU with all kernels in memory, or extrapolated where they do not fit."""
     n, m = X.shape[0], len(kernels)
-    KernelBank(kernels[:3]).bind(X[:300]).quad_forms(beta[:300])  # compiles
-    KernelBank(kernels[:3]).bind(X[:300]).combine(weights[:3])
+    bind(KernelBank(kernels[:3]), X[:300]).quad_forms(beta[:300])  # compiles
+    bind(KernelBank(kernels[:3]), X[:300]).combine(weights[:3])
     need = 2 * n * (n + 1) * m + 16 * n * n
     counts = [m] if need < 0.8 * available_bytes() else [m // 10, m // 5]
     times = []
     for count in counts:
-        bound = KernelBank(kernels[:count]).bind(X, storage="packed")
+        bound = bind(KernelBank(kernels[:count]), X, placement=Placement(storage="packed"))
         out = bound.workspace()
         forming = seconds(device, lambda bound=bound: bound.quad_forms(beta), 3)
         combining = seconds(device, lambda bound=bound, out=out, count=count: bound.combine(weights[:count], out), 3)
@@ -252,13 +253,13 @@ def agree(device: Device, limits: Limits, options: argparse.Namespace) -> None:
     views = (None, [0, 1, 2], [3, 4, 5, 6], [7, 8, 9])
     kernels = [Gaussian(w, columns=c) for c in views for w in (0.5, 1.0, 2.0, 4.0)]
     say(f"\nweights on {options.device} and on the CPU, n = {n:,}, m = {len(kernels)}")
-    large, worst = memory_plan.LARGE, 0.0
+    large, worst = planning.LARGE, 0.0
     for loss in ("hinge", "squared_hinge", "logistic", "squared"):
         for p in (1.0, 4 / 3, 2.0):
             found = []
             # The combined kernel as an array, in single precision; and on the device, in double, by the same solver:
             # at a gap of 1e-7 the weights themselves are known to about its root only.
-            for memory_plan.LARGE, tol, solver in (
+            for planning.LARGE, tol, solver in (
                 (large, 1e-5, "auto"),
                 (100, 1e-7, "spg" if p == 1 else "group_lasso"),
             ):
@@ -271,26 +272,26 @@ def agree(device: Device, limits: Limits, options: argparse.Namespace) -> None:
                 f"  {loss:13s} p = {p:.3g}: weights differ by {found[0]:.1e} at gap 1e-5; with the kernel on the "
                 f"device by {found[1]:.1e} at gap 1e-7"
             )
-    memory_plan.LARGE = large
+    planning.LARGE = large
     say(f"  at most {worst:.1e} (target 1e-4)")
 
 
 def where(device: Device, limits: Limits, options: argparse.Namespace) -> None:
     """Find out from what size on the combined kernel had better stay on the device: ``kernels.device.bank.LARGE``."""
     kernels = [Gaussian(w, columns=c) for c in (None, list(range(10))) for w in np.geomspace(0.5, 16.0, 10)]
-    large = memory_plan.LARGE
+    large = planning.LARGE
     for n in (int(options.part * size) for size in (3000, 6000, 12_000, 20_000)):
         X, y = make_classification(n, 20, n_informative=10, n_redundant=0, flip_y=0.05, random_state=0)
         for loss, p in (("hinge", 1.0), ("hinge", 2.0), ("logistic", 2.0)):
             times = []
-            for memory_plan.LARGE in (10**9, 0):
+            for planning.LARGE in (10**9, 0):
                 start = time.perf_counter()
                 MKLClassifier(kernels, norm=p, loss=loss, device=options.device).fit(X, y)
                 times.append(time.perf_counter() - start)
             say(
                 f"  n = {n:6,} {loss:8s} p = {p:g}: kernel as an array {times[0]:.1f} s, on the device {times[1]:.1f} s"
             )
-    memory_plan.LARGE = large
+    planning.LARGE = large
 
 
 def main() -> None:

@@ -17,6 +17,8 @@ import time
 
 import numpy as np
 
+from manykernels.banks import bind
+
 
 def child(exponent: int, p: float) -> None:
     from benchmarks.speed.l1 import load
@@ -41,7 +43,7 @@ def child(exponent: int, p: float) -> None:
 
 def certificate_error(model, bank, X: np.ndarray) -> float:
     """Return the largest error of the interpolated quadratic forms, relative to the largest form."""
-    bound = bank.bind(X)
+    bound = bind(bank, X)
     beta = np.zeros(X.shape[0])
     beta[model.support_] = model.dual_coef_[0]
     interpolated = bound.quad_forms(beta)

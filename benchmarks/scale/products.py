@@ -16,6 +16,7 @@ import time
 import numpy as np
 
 from manykernels import MKLRegressor
+from manykernels.banks import bind_family
 from manykernels.kernels import Linear, ProductKernels
 from manykernels.losses import Squared
 from manykernels.norms import LpNorm
@@ -31,7 +32,7 @@ def data(n: int, r: int):
 
 def seconds_a_step(r: int, n: int, degree: int, steps: int = 5) -> float:
     X, y = data(n, r)
-    family = ProductKernels([Linear(columns=[j]) for j in range(r)], degree, prior="even").bind(X)
+    family = bind_family(ProductKernels([Linear(columns=[j]) for j in range(r)], degree, prior="even"), X)
     problem = FamilyProblem(family, Squared(), LpNorm(2), y[None], np.full((1, n), 10.0))
     walk = MirrorWalk(problem, "gradient", "single", np.random.default_rng(0))
     walk.run(2)

@@ -13,7 +13,8 @@ import numpy as np
 
 from benchmarks.timing import seconds, streaming_seconds
 from manykernels import datasets
-from manykernels.compute.packed import triangle_size
+from manykernels.banks import Recipe, bind
+from manykernels.compute.triangles import triangle_size
 from manykernels.kernels import standard_bank
 from manykernels.losses import Hinge
 from manykernels.norms import LpNorm
@@ -25,7 +26,7 @@ def main() -> None:
     data = datasets.load("sonar")
     X = (data.data - data.data.mean(axis=0)) / data.data.std(axis=0)
     y = np.where(data.target == np.max(data.target), 1.0, -1.0)
-    bank = standard_bank(X).bind(X, normalize="trace")
+    bank = bind(standard_bank(X), X, Recipe(normalize="trace"))
     stream = streaming_seconds(4 * bank.n_kernels * triangle_size(X.shape[0]))
     print(f"Sonar: {X.shape[0]} samples, {bank.n_kernels} kernels; one pass of streaming: {stream * 1e3:.2f} ms")
     print("     p  iterations      gap    fit ms  streaming ms  ratio")

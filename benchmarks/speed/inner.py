@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from benchmarks.timing import seconds
+from manykernels.banks import bind
 from manykernels.inner import svm
 from manykernels.kernels import standard_bank
 
@@ -22,7 +23,7 @@ def problem(n: int) -> tuple:
     """Return the standard kernels on all features of a synthetic data set, bound, and targets -1 and 1."""
     X, y = make_classification(n, 20, n_informative=8, flip_y=0.05, random_state=0)
     X = StandardScaler().fit_transform(X)
-    return standard_bank(X, per_feature=False).bind(X), 2.0 * y - 1
+    return bind(standard_bank(X, per_feature=False), X), 2.0 * y - 1
 
 
 def dual_value(K: np.ndarray, y: np.ndarray, beta: np.ndarray) -> float:

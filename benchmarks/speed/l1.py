@@ -17,6 +17,7 @@ from sklearn.svm import SVC
 
 from benchmarks.timing import seconds
 from manykernels import datasets
+from manykernels.banks import Placement, Recipe, bind
 from manykernels.kernels import standard_bank
 from manykernels.losses import Hinge
 from manykernels.norms import LpNorm
@@ -71,7 +72,7 @@ def main() -> None:
         times = []
         for name in NAMES:
             X, y = load(name)
-            bank = standard_bank(X).bind(X, normalize="trace", precision="double")
+            bank = bind(standard_bank(X), X, Recipe(normalize="trace"), Placement(precision="double"))
             uniform = bank.combine(np.full(bank.n_kernels, 1 / bank.n_kernels)).array * X.shape[0]
             for C in (1.0, 100.0, 1000.0):
                 counted = Counted(bank)

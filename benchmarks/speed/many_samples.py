@@ -17,6 +17,7 @@ from sklearn.svm import SVC
 
 from benchmarks.timing import seconds
 from manykernels import datasets
+from manykernels.banks import bind
 from manykernels.kernels import Gaussian, KernelBank, standard_bank
 from manykernels.losses import Hinge
 from manykernels.norms import LpNorm
@@ -52,7 +53,7 @@ def main() -> None:
         print(f"p = {p:g}\ndata            C  fit s      gap  kernels  inner solves  SVC s  fit/SVC")
         for name in NAMES:
             X, y, kernels = case(name)
-            bank = kernels.bind(X)
+            bank = bind(kernels, X)
             uniform = bank.combine(np.full(bank.n_kernels, 1 / bank.n_kernels)).array
             for C in (1.0, 100.0):
                 problem = Problem(bank, Hinge(), LpNorm(p), y[None, :], np.full((1, y.size), C))

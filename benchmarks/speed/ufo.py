@@ -17,9 +17,10 @@ from sklearn.svm import SVC
 from benchmarks.papers.ufo.table_1 import load
 from benchmarks.timing import seconds, streaming_seconds
 from manykernels import UFOMKLClassifier
+from manykernels.banks import Placement, bind
+from manykernels.banks.pairs import PairValues
 from manykernels.kernels import KernelBank, Linear, Polynomial, RandomFourier, standard_bank
-from manykernels.kernels.features import FeatureMaps
-from manykernels.kernels.pairs import PairValues
+from manykernels.kernels.feature_maps import FeatureMaps
 from manykernels.losses import Hinge, Logistic, OneVsRest
 from manykernels.outer.ufo_theta import FeatureTheta, SampleTheta, make_rule
 
@@ -48,10 +49,10 @@ def kernel_walks() -> None:
         X, y = load(name)
         X = (X - X.mean(axis=0)) / X.std(axis=0)
         labels = np.where(y == np.unique(y)[1], 1.0, -1.0)
-        bank = standard_bank(X).bind(X, storage="recomputed")
+        bank = bind(standard_bank(X), X, placement=Placement(storage="recomputed"))
         pairs, n, m = PairValues(bank, 1.0, 8 * 10**9), len(y), bank.n_kernels
         per_byte = streaming_seconds(pairs.triangle.nbytes) / pairs.triangle.nbytes
-        K = standard_bank(X).bind(X).combine(np.full(m, 1.0 / m)).array
+        K = bind(standard_bank(X), X).combine(np.full(m, 1.0 / m)).array
         svc = seconds(lambda K=K, labels=labels: SVC(C=1.0, kernel="precomputed").fit(K, labels))
         for loss_name, loss in (("hinge", Hinge()), ("logistic", Logistic())):
             joint = OneVsRest(loss, 1)
@@ -76,7 +77,9 @@ def feature_walks() -> None:
     y = np.sign(X[:, :1] * X[:, 1:2])
     for count in (1, 10, 100):
         kernels = [RandomFourier(w, 100, seed=s) for s, w in enumerate(np.geomspace(0.5, 8.0, count))]
-        bank = KernelBank([Linear(), Polynomial(2), *kernels]).bind(X[:1000], storage="recomputed")
+        bank = bind(
+            KernelBank([Linear(), Polynomial(2), *kernels]), X[:1000], placement=Placement(storage="recomputed")
+        )
         maps, loss = FeatureMaps(bank.bound, bank.scale, False, 1.0), OneVsRest(Hinge(), 1)
         theta = FeatureTheta(maps, X[:N], loss, y[:N], np.ones(N), make_rule(loss, 1e-3, float(N), bank.n_kernels))
         walk(theta)

@@ -52,13 +52,14 @@ class Problem:
     Examples
     --------
     >>> import numpy as np
+    >>> from manykernels.banks import bind
     >>> from manykernels.kernels import Gaussian, KernelBank
     >>> from manykernels.losses import Hinge
     >>> from manykernels.norms import LpNorm
     >>> from manykernels.problem import Problem
     >>> X = np.array([[-1.0], [-0.5], [0.5], [1.0]])
     >>> y = np.array([[-1.0, -1.0, 1.0, 1.0]])
-    >>> bank = KernelBank([Gaussian(1.0), Gaussian(3.0)]).bind(X)
+    >>> bank = bind(KernelBank([Gaussian(1.0), Gaussian(3.0)]), X)
     >>> problem = Problem(bank, Hinge(), LpNorm(2), y, np.ones((1, 4)))
     >>> weights = problem.norm.initial_weights(2)
     >>> machine = problem.solve(bank.combine(weights), tol=1e-9)
@@ -147,7 +148,7 @@ class Problem:
 
         A form is a sum with terms of both signs, so that its error is about u * sum_i beta_i^2 K_ii.
         """
-        if not self.norm.has_dual or not self.bank.capabilities >= {"coefficients", "quad_forms", "largest_diagonals"}:
+        if not self.norm.has_dual or not self.bank.can >= {"coefficients", "quad_forms", "largest_diagonals"}:
             return 0.0
         largest = self.bank.largest_diagonals(np.arange(self.bank.n_kernels))
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):

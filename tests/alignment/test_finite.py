@@ -19,6 +19,7 @@ from manykernels.alignment.finite import (
 from manykernels.kernels import Gaussian, GaussianLadder, KernelBank
 from tests.alignment import naive
 from tests.alignment.samples import BINARY, BY_TARGET, KERNELS, TARGETS, THREE, VALUES, WEIGHT, N, X
+from tests.binding import bind_with
 
 RAW = [
     *(np.outer(X[:, j], X[:, j]) for j in range(4)),
@@ -29,14 +30,14 @@ GRAMS = [naive.of_mean_diagonal_one(K) for K in RAW]
 
 
 def bound(kernels=KERNELS, X=X, **options):
-    return KernelBank(kernels).bind(X, precision="double", **options)
+    return bind_with(KernelBank(kernels), X, precision="double", **options)
 
 
 def precomputed(grams, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of kernels that are there twice
         bank = KernelBank.from_arrays(grams)
-        return bank.bind(np.arange(len(grams[0]))[:, None], precision="double", normalize=None, **options)
+        return bind_with(bank, np.arange(len(grams[0]))[:, None], normalize=None, precision="double", **options)
 
 
 def of_weights(weights, L, grams=GRAMS, weight=None):

@@ -10,10 +10,12 @@ from scipy.optimize import minimize_scalar
 from manykernels.alignment import Target
 from manykernels.alignment.finite import quadratic
 from manykernels.alignment.greedy import METHODS, _Selection, greedy
+from manykernels.banks import Data, Placement, Recipe, bind, bind_family
 from manykernels.core.progress import listen
 from manykernels.kernels import Gaussian, GaussianFamily, GaussianLadder, KernelBank, Linear, ProductKernels
 from tests.alignment import naive
 from tests.alignment.samples import BINARY, BY_TARGET, KERNELS, TARGETS, THREE, VALUES, WEIGHT, N, X
+from tests.binding import bind_with
 
 BY_METHOD = pytest.mark.parametrize("method", METHODS)
 # What is reached of the optimum, and after how many steps.
@@ -29,14 +31,14 @@ GRAMS = [
 
 
 def bound(kernels=KERNELS, X=X, **options):
-    return KernelBank(kernels).bind(X, precision="double", **options)
+    return bind_with(KernelBank(kernels), X, precision="double", **options)
 
 
 def precomputed(grams):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of kernels that are there twice
         bank = KernelBank.from_arrays(grams)
-        return bank.bind(np.arange(len(grams[0]))[:, None], precision="double", normalize=None)
+        return bind(bank, np.arange(len(grams[0]))[:, None], Recipe(normalize=None), Placement(precision="double"))
 
 
 def of_weights(weights, L, grams=GRAMS, weight=None):
@@ -119,7 +121,7 @@ def test_sample_weights_count_like_copies_at_every_step(method):
 
 @pytest.mark.parametrize("factor", [1e-6, 1e6])
 def test_the_unit_of_sample_weights_is_of_no_account(factor):
-    for kernels in (bound(), GaussianFamily(0.3, 20.0).bind(X)):
+    for kernels in (bound(), bind_family(GaussianFamily(0.3, 20.0), X)):
         plain, scaled = (greedy(kernels, Target.of_classes(THREE, c * WEIGHT), tol=1e-6) for c in (1.0, factor))
         assert scaled.alignment == pytest.approx(plain.alignment, abs=1e-7)
         assert scaled.bound == pytest.approx(plain.bound, abs=1e-5)
@@ -230,7 +232,7 @@ def test_a_family_that_says_little_is_searched_for_what_it_says(seed):
     """Noise: the best widths have an alignment of 0.17 to 0.2, and the kernel that is taken has 0.01 to 0.08."""
     rng = np.random.default_rng(seed)
     V, y = rng.normal(size=(20, 3)), rng.normal(size=20)
-    found = greedy(GaussianFamily(0.5, 20.0).bind(V), Target.of_values(y), tol=1e-8)
+    found = greedy(bind_family(GaussianFamily(0.5, 20.0), V), Target.of_values(y), tol=1e-8)
     highest = naive.best([naive.gaussian(V, w) for w in np.geomspace(0.5, 20.0, 100)], np.outer(y, y))[0]
     assert found.alignment == pytest.approx(highest, abs=1e-4)
     assert found.bound >= found.alignment
@@ -238,7 +240,9 @@ def test_a_family_that_says_little_is_searched_for_what_it_says(seed):
 
 def test_the_bound_of_a_family_that_says_little_is_not_below_its_alignment():
     """Neighbors are of different classes."""
-    found = greedy(GaussianFamily(1.0, 10.0).bind(np.arange(12.0)[:, None]), Target.of_classes(np.arange(12) % 2))
+    found = greedy(
+        bind_family(GaussianFamily(1.0, 10.0), np.arange(12.0)[:, None]), Target.of_classes(np.arange(12) % 2)
+    )
     assert found.bound >= found.alignment > 0
 
 
@@ -326,7 +330,7 @@ def test_the_bound_of_a_family_tells_the_derivative_of_the_alignment():
     """Here the kernels are as they are, and the radius is ten times the total of the weights."""
     grid = np.array([naive.flat(naive.gaussian(X, w)) for w in np.geomspace(0.2, 30.0, 600)])
     for make, y, L in TARGETS.values():
-        found = greedy(GaussianFamily(0.2, 30.0).bind(X), make(y), tol=1e-12, max_iter=1)
+        found = greedy(bind_family(GaussianFamily(0.2, 30.0), X), make(y), tol=1e-12, max_iter=1)
         T = naive.flat(L)
         K = found.weights @ [naive.flat(naive.gaussian(X, entry.kernel.width)) for entry in found.bank.bound]
         total = (K @ T) / (K @ K)
@@ -429,7 +433,7 @@ def test_gaussians_of_all_widths_against_a_dense_grid(make, y, L, method):
     grid = np.geomspace(0.2, 30.0, 150)
     grams = [naive.gaussian(X, w) for w in grid]
     highest = naive.best(grams, L)[0]
-    found = greedy(GaussianFamily(0.2, 30.0).bind(X), make(y), method=method, tol=1e-6, max_iter=max_iter)
+    found = greedy(bind_family(GaussianFamily(0.2, 30.0), X), make(y), method=method, tol=1e-6, max_iter=max_iter)
     assert highest - share <= found.alignment <= highest + 2e-5
     assert highest <= found.bound + 1e-7
     widths = [entry.kernel.width for entry in found.bank.bound]
@@ -442,7 +446,7 @@ def test_gaussians_of_all_widths_against_a_dense_grid(make, y, L, method):
 
 def test_a_dense_grid_solved_by_the_library_is_no_better():
     target = Target.of_classes(THREE)
-    found = greedy(GaussianFamily(0.2, 30.0).bind(X), target, tol=1e-7)
+    found = greedy(bind_family(GaussianFamily(0.2, 30.0), X), target, tol=1e-7)
     listed = quadratic(bound([Gaussian(w) for w in np.geomspace(0.2, 30.0, 100)]), target)
     assert found.alignment >= listed.alignment - 1e-6
 
@@ -453,7 +457,7 @@ def test_no_weights_of_ten_times_the_total_exceed_the_bound_of_a_family(method, 
     grid = np.geomspace(0.2, 30.0, 60)
     vectors = np.array([naive.flat(naive.gaussian(X, w)) for w in grid])
     for make, y, L in TARGETS.values():
-        found = greedy(GaussianFamily(0.2, 30.0).bind(X), make(y), method=method, tol=1e-12, max_iter=max_iter)
+        found = greedy(bind_family(GaussianFamily(0.2, 30.0), X), make(y), method=method, tol=1e-12, max_iter=max_iter)
         T = naive.flat(L)
         K = found.weights @ [naive.flat(naive.gaussian(X, entry.kernel.width)) for entry in found.bank.bound]
         total = 10.0 * (K @ T) / (K @ K)
@@ -468,8 +472,8 @@ def test_no_weights_of_ten_times_the_total_exceed_the_bound_of_a_family(method, 
 def test_sample_weights_of_a_family_count_like_copies():
     copies = np.repeat(np.arange(N), WEIGHT.astype(int))
     family = GaussianFamily(0.2, 30.0)
-    found = greedy(family.bind(X, sample_weight=WEIGHT), Target.of_classes(THREE, WEIGHT), tol=1e-8)
-    repeated = greedy(family.bind(X[copies]), Target.of_classes(THREE[copies]), tol=1e-8)
+    found = greedy(bind_family(family, Data(X, weight=WEIGHT)), Target.of_classes(THREE, WEIGHT), tol=1e-8)
+    repeated = greedy(bind_family(family, X[copies]), Target.of_classes(THREE[copies]), tol=1e-8)
     assert found.alignment == pytest.approx(repeated.alignment, abs=1e-6)
     assert found.bound == pytest.approx(repeated.bound, abs=1e-5)
 
@@ -478,8 +482,8 @@ def test_sample_weights_of_a_family_count_like_copies_at_every_step():
     copies, family = np.repeat(np.arange(N), WEIGHT.astype(int)), GaussianFamily(0.2, 30.0)
     for make, y, _ in TARGETS.values():
         for max_iter in (1, 2, 3):
-            found = greedy(family.bind(X, sample_weight=WEIGHT), make(y, WEIGHT), max_iter=max_iter)
-            repeated = greedy(family.bind(X[copies]), make(y[copies]), max_iter=max_iter)
+            found = greedy(bind_family(family, Data(X, weight=WEIGHT)), make(y, WEIGHT), max_iter=max_iter)
+            repeated = greedy(bind_family(family, X[copies]), make(y[copies]), max_iter=max_iter)
             assert found.alignment == pytest.approx(repeated.alignment, abs=1e-7)
 
 
@@ -500,21 +504,23 @@ def test_products_against_the_list_of_all(make, y, L, degree):
     ):
         every = multisets([naive.of_mean_diagonal_one(K) for K in base], degree)
         highest = naive.best(every, L)[0]
-        found = greedy(ProductKernels(kernels, degree).bind(X), make(y), tol=1e-7)
+        found = greedy(bind_family(ProductKernels(kernels, degree), X), make(y), tol=1e-7)
         assert highest - 1e-5 <= found.alignment <= highest + 1e-7
         assert highest <= found.bound + 1e-7
 
 
 def test_the_bound_is_exact_where_all_products_are_looked_at():
-    found = greedy(ProductKernels([Linear(columns=[j]) for j in range(4)], 2).bind(X), Target.of_classes(BINARY))
+    found = greedy(
+        bind_family(ProductKernels([Linear(columns=[j]) for j in range(4)], 2), X), Target.of_classes(BINARY)
+    )
     assert found.exact
 
 
 @pytest.mark.parametrize("make_y", [(Target.of_classes, BINARY), (Target.of_values, VALUES)])
 def test_a_width_for_each_feature_is_no_worse_than_one(make_y):
     make, y = make_y
-    one = greedy(GaussianFamily(0.3, 20.0).bind(X), make(y), max_iter=3)
-    many = greedy(GaussianFamily(0.3, 20.0, per_feature=True, n_starts=0).bind(X), make(y), max_iter=3)
+    one = greedy(bind_family(GaussianFamily(0.3, 20.0), X), make(y), max_iter=3)
+    many = greedy(bind_family(GaussianFamily(0.3, 20.0, per_feature=True, n_starts=0), X), make(y), max_iter=3)
     assert many.alignment >= one.alignment - 1e-3
     assert not many.exact
     widths = np.array([np.sqrt(0.5 / np.array(entry.kernel.scales)) for entry in many.bank.bound])
@@ -552,7 +558,7 @@ def test_the_penalty_is_the_squared_coefficient_of_variation(shrinkage):
 def test_a_huge_shrinkage_gives_equal_widths():
     def widths(shrinkage):
         family = GaussianFamily(0.3, 20.0, per_feature=True, n_starts=1, shrinkage=shrinkage)
-        found = greedy(family.bind(X), Target.of_classes(BINARY), max_iter=2)
+        found = greedy(bind_family(family, X), Target.of_classes(BINARY), max_iter=2)
         return np.array([np.sqrt(0.5 / np.array(entry.kernel.scales)) for entry in found.bank.bound])
 
     assert np.max(np.ptp(widths(1e6), axis=1) / widths(1e6).mean(axis=1)) < 0.02
@@ -560,7 +566,7 @@ def test_a_huge_shrinkage_gives_equal_widths():
 
 
 def test_a_family_on_constant_features_has_alignment_zero():
-    family = GaussianFamily(0.1, 10.0).bind(np.ones((6, 2)))
+    family = bind_family(GaussianFamily(0.1, 10.0), np.ones((6, 2)))
     for method in METHODS:
         for seed in range(5):
             found = greedy(family, Target.of_values(np.random.default_rng(seed).normal(size=6)), method=method)
@@ -572,7 +578,7 @@ def test_a_family_on_constant_features_has_alignment_zero():
 def test_features_that_are_small_beside_the_widths(size):
     """The best kernel is the narrowest, which is all but constant."""
     for make, y, L in TARGETS.values():
-        found = greedy(GaussianFamily(0.1, 100.0).bind(size * X), make(y), tol=1e-6)
+        found = greedy(bind_family(GaussianFamily(0.1, 100.0), size * X), make(y), tol=1e-6)
         assert found.alignment == pytest.approx(naive.alignment(naive.gaussian_minus_one(size * X, 0.1), L), abs=1e-6)
 
 
@@ -586,7 +592,9 @@ def test_an_unknown_method_is_named():
 
 @BY_METHOD
 def test_few_steps_are_not_said_to_converge(method):
-    found = greedy(GaussianFamily(0.2, 30.0).bind(X), Target.of_classes(BINARY), method=method, tol=1e-12, max_iter=1)
+    found = greedy(
+        bind_family(GaussianFamily(0.2, 30.0), X), Target.of_classes(BINARY), method=method, tol=1e-12, max_iter=1
+    )
     assert not found.converged
     assert found.n_iter == 1
     assert not found.interrupted

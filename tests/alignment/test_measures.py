@@ -16,9 +16,11 @@ from manykernels.alignment import (
     feature_space_scorer,
     measures,
 )
+from manykernels.banks import Placement, bind
 from manykernels.kernels import Gaussian, GaussianLadder, KernelBank, Linear, Polynomial
 from manykernels.kernels import centered as centering
 from tests.alignment import naive
+from tests.binding import bind_with
 
 RNG = np.random.default_rng(0)
 N = 24
@@ -47,7 +49,7 @@ STORAGES = pytest.mark.parametrize("storage", ["auto", "packed", "factors", "rec
 
 
 def bound(kernels=KERNELS, X=X, **options):
-    return KernelBank(kernels).bind(X, precision="double", **options)
+    return bind_with(KernelBank(kernels), X, precision="double", **options)
 
 
 def symmetric(seed, n=N):
@@ -236,7 +238,7 @@ def test_a_large_shift_costs_only_its_own_digits():
 
 def test_kernels_in_single_precision_are_right_to_its_digits():
     rounded = [K.astype(np.float32) for K in GRAMS]
-    bank = KernelBank.from_arrays(rounded).bind(np.arange(N)[:, None], precision="double")
+    bank = bind(KernelBank.from_arrays(rounded), np.arange(N)[:, None], placement=Placement(precision="double"))
     expected = [naive.alignment(K, naive.same_class(FOUR)) for K in GRAMS]
     np.testing.assert_allclose(alignments(bank, Target.of_classes(FOUR)), expected, atol=1e-5)
     found = [centered_alignment(K, Target.of_classes(FOUR)) for K in rounded]

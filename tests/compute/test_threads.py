@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
+from manykernels.banks import bind
 from manykernels.compute import threads
 from manykernels.kernels import KernelBank
 
@@ -121,5 +122,5 @@ def test_a_process_forked_inside_the_limit_is_not_stuck():
 def test_warnings_inside_are_traced_to_the_caller():
     stack = np.stack([np.eye(3), np.eye(3)])
     with pytest.warns(UserWarning, match="are the same") as caught:
-        KernelBank.from_arrays(stack).bind(np.arange(3)[:, None])
+        bind(KernelBank.from_arrays(stack), np.arange(3)[:, None])
     assert caught[0].filename == __file__

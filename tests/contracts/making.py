@@ -12,6 +12,7 @@ import pytest
 
 from manykernels.compute.gpu import has_device
 from manykernels.kernels import KernelBank
+from tests.binding import bind_with
 from tests.contracts.truth import NORMALIZATIONS, SETS, train_and_test
 
 FINITE = frozenset({"combine", "quad_forms", "derivative_forms", "matvecs", "inner_products", "rows", "diagonal"})
@@ -170,24 +171,23 @@ def make(kind, kernels=None, X=None, *, workers=None, precision="single", **sett
         return on_workers(how, bank, X, workers(), precision=precision, **settings)
     device = {"device": "torch:cpu"} if where else {}
     if how == "product":
-        return bank.bind_product(X, **settings)
+        return bind_with(bank, X, combination="product", **settings)
     if how in ("nystroem", "fourier"):
         options = {"approximation": how, "rank": 64, "random_state": 0, "precision": precision}
-        return bank.bind_features(X, **options, **device, **settings)
+        return bind_with(bank, X, **options, **device, **settings)
     storage = how if how in ("packed", "factors", "recomputed", "rows") else "auto"
-    return bank.bind(X, storage=storage, precision=precision, **device, **settings)
+    return bind_with(bank, X, storage=storage, precision=precision, **device, **settings)
 
 
 def on_workers(how, bank, X, client, *, precision, sample_weight=None, normalize="mean_diag", center=False, **settings):
-    from manykernels import distributed
+    from manykernels.banks import cluster
 
-    options = {"normalize": normalize, "center": center, "precision": precision, **settings}
+    options = {"normalize": normalize, "center": center, "precision": precision, "client": client, **settings}
     if how == "kernels":
-        return distributed.bind(bank, X, client, sample_weight=sample_weight, **options)
-    raw, source, _ = distributed.load_rows(client, X, np.arange(len(X)) % 2.0, sample_weight, False)
-    rng = np.random.default_rng(0)
-    options |= {"approximation": "nystroem", "rank": 64, "random_state": rng}
-    return distributed.RowBank(raw, bank.resolve(X), source, distributed.Targets(1.0), **options)
+        return bind_with(bank, X, sample_weight=sample_weight, memory_budget=1, **options)
+    _, source, _ = cluster.load_rows(client, X, np.arange(len(X)) % 2.0, sample_weight, False)
+    source.targets = cluster.Targets(1.0)
+    return bind_with(bank, source, approximation="nystroem", rank=64, random_state=0, **options)
 
 
 # --- questions to all ------------------------------------------------------------------------------------------

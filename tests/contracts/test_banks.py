@@ -11,6 +11,7 @@ from manykernels.kernels import Dirichlet, Gaussian, KernelBank, Linear, Polynom
 from manykernels.losses import Hinge
 from manykernels.norms import LpNorm
 from manykernels.problem import Problem
+from tests.binding import bind_with
 from tests.contracts.making import (
     FINITE,
     KINDS,
@@ -110,7 +111,7 @@ def test_names_groups_and_sizes_are_those_of_the_kernels_one_by_one(make_bank, k
 def test_what_it_offers(make_bank, kind):
     """No more and no less than stands in the table; all of it can be called, and a problem refuses the rest."""
     bank = make_bank(kind)
-    assert bank.capabilities == kind.can
+    assert bank.can == kind.can
     assert all(callable(getattr(bank, capability)) for capability in kind.can - {"coefficients"})
     assert bank.workspace().can == kind.combined
     problem = Problem(bank, Hinge(), LpNorm(1), np.ones((1, N_TRAIN)), np.ones((1, N_TRAIN)))
@@ -308,7 +309,7 @@ def assert_is_bank_of(bank, stack, allowed, size=None):
     assert_close(bank.quad_forms(beta).T, forms_of(stack, beta)[0], allowed, np.outer(size, total**2))
     largest = np.einsum("kii->ki", stack).max(axis=1)
     assert np.all(bank.largest_diagonals(np.arange(m)) >= largest - allowed * size)
-    if bank.capabilities >= {"matvecs", "rows", "diagonal"}:
+    if bank.can >= {"matvecs", "rows", "diagonal"}:
         assert_close(bank.matvecs(beta[0]), stack @ beta[0], allowed, total[0] * size)
         assert_close(bank.diagonal(), np.einsum("kii->ki", stack), allowed, size)
         assert_close(bank.rows([n - 1]), stack[:, [n - 1]], allowed, size)
@@ -386,7 +387,7 @@ def test_sparse_equals_dense(make_bank, kind, center, precision):
             stack = naive_stack(kind.set, normalize, bool(centered), of_test=True)
             size = [np.tensordot(weights, np.abs(stack), axes=1)]
             cross = np.tensordot(weights, stack, axes=1)
-            assert_close([bank.cross(sp.csr_matrix(Z), weights)], [cross], allowed, size)
+            assert_close([bank.kernel(weights).cross(sp.csr_matrix(Z))], [cross], allowed, size)
 
 
 @every_kind()
@@ -418,7 +419,7 @@ def test_cross(make_bank, normalize, center, precision):
         for weights in (SETS["list"].weights, *np.eye(m)):
             size = np.tensordot(weights, np.abs(stack), axes=1)
             expected = [np.tensordot(weights, stack, axes=1)]
-            assert_close([bank.cross(rows, weights)], expected, TOLERANCE[precision], [size])
+            assert_close([bank.kernel(weights).cross(rows)], expected, TOLERANCE[precision], [size])
 
 
 @pytest.fixture
@@ -446,7 +447,7 @@ def test_many_blocks_give_the_same_numbers(make_bank, kind, center):
     assert_close(forms, expected, max(allowed, 1e-8 * kind.computes_in_double), size)
     if kind.set == "list":
         cross = np.tensordot(weights, naive_stack("list", "mean_diag", center, of_test=True), axes=1)
-        found = bank.learned(weights).predict(train_and_test()[1], beta[:1])
+        found = bank.kernel(weights).predict(train_and_test()[1], beta[:1])
         assert_close(found, beta[:1] @ cross.T, 1e-11, [np.abs(cross) @ np.abs(beta[0])])
 
 
@@ -555,7 +556,7 @@ def test_bad_weights_are_refused(make_bank, kind):
 def test_bad_weights_of_a_prediction_are_refused(make_bank, kind):
     bank, m = make_bank(kind), kind.kernels.size
     for weights in (np.ones(m - 1), -np.eye(m)[0], np.full(m, np.nan), np.ones((m, 1))):
-        for use in (bank.learned, lambda w: bank.cross(train_and_test()[1], w)):
+        for use in (bank.kernel, lambda w: bank.kernel(w).cross(train_and_test()[1])):
             with pytest.raises(ValueError, match=r"^weights must"):
                 use(weights)
 
@@ -571,7 +572,7 @@ def test_bad_weights_of_a_prediction_are_refused(make_bank, kind):
 )
 def test_bad_settings_are_named(settings, named):
     with pytest.raises(ValueError, match=f"^{named} must"):
-        KernelBank([Linear()]).bind(np.eye(3), **settings)
+        bind_with(KernelBank([Linear()]), np.eye(3), **settings)
 
 
 def test_every_set_of_kernels_is_tested():

@@ -4,6 +4,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
+from manykernels.banks import Placement, Recipe, bind
 from manykernels.kernels import KernelBank
 from manykernels.losses import Hinge
 from manykernels.norms import ElasticNorm, LpNorm
@@ -110,7 +111,9 @@ def test_the_alternation_reaches_the_optimum_of_a_plain_solver(strength, C):
     )
     problem = cp.Problem(cp.Minimize(objective))
     problem.solve(solver=cp.CLARABEL)
-    bank = KernelBank.from_arrays(Ks).bind(np.arange(20.0)[:, None], normalize=None, precision="double")
+    bank = bind(
+        KernelBank.from_arrays(Ks), np.arange(20.0)[:, None], Recipe(normalize=None), Placement(precision="double")
+    )
     result = group_lasso(
         Problem(bank, Hinge(), ElasticNorm(strength), y[None], np.full((1, 20), C), False), tol=1e-6, max_iter=3000
     )

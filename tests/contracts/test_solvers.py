@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from manykernels.banks import Placement, Recipe, bind
 from manykernels.estimators.solvers import SOLVERS
 from manykernels.kernels import Gaussian, KernelBank, Linear
 from manykernels.losses import EpsilonInsensitive, Hinge, Logistic, Squared, SquaredHinge
@@ -43,7 +44,7 @@ def problem_of(loss, norm):
     score = X[:, 0] + np.sin(2 * X[:, 1]) + 0.3 * rng.normal(size=40)
     y = score if isinstance(loss, (Squared, EpsilonInsensitive)) else np.where(score > 0, 1.0, -1.0)
     kernels = [Gaussian(w, columns=[j], group=str(j)) for j, w in product(range(3), (0.3, 1.0, 3.0))] + [Linear()]
-    bank = KernelBank(kernels).bind(X, normalize="trace", precision="double")
+    bank = bind(KernelBank(kernels), X, Recipe(normalize="trace"), Placement(precision="double"))
     if isinstance(norm, MixedNorm):
         norm = norm.bind(bank.groups)
     return Problem(bank, loss, norm, y[None], np.full((1, 40), 10.0))

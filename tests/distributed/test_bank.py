@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from manykernels.distributed import bind
-from manykernels.distributed.shards import assign
+from manykernels.banks import Data, Placement, Recipe, bind
+from manykernels.banks.cluster import bind_on_workers
+from manykernels.banks.cluster.shards import assign
+from manykernels.banks.packed import OFFERS, PackedBank
 from manykernels.kernels import Gaussian, GaussianLadder, KernelBank, Linear
-from manykernels.kernels.bound import CAPABILITIES, BoundBank
+from tests.binding import bind_with
 from tests.contracts import truth
 from tests.contracts.test_banks import assert_close
 
@@ -21,7 +23,8 @@ def on_workers(threads):
     def bound(normalize, center, precision, X=None, **settings):
         X = truth.train_and_test()[0] if X is None else X
         kernels = KernelBank(truth.SETS["list"].given)
-        return bind(kernels, X, threads, normalize=normalize, center=center, precision=precision, **settings)
+        options = {"client": threads, "normalize": normalize, "center": center, "precision": precision}
+        return bind_with(kernels, X, **{"memory_budget": 1, **options, **settings})
 
     return bound
 
@@ -32,7 +35,7 @@ def test_sample_weights_and_new_data(on_workers):
         stack = truth.naive_stack("list", "cosine", center, weighted=True)
         expected = np.tensordot(WEIGHTS, stack, axes=1)
         assert_close([bank.combine(WEIGHTS).array], [expected], 1e-12)
-        assert_close([bank.cross(bank.X, WEIGHTS)], [expected], 1e-12)
+        assert_close([bank.kernel(WEIGHTS).cross(bank.X)], [expected], 1e-12)
 
 
 def test_sparse_data(on_workers):
@@ -46,9 +49,9 @@ def test_a_working_set_on_the_driver_gives_the_same_numbers(on_workers, center):
     """With memory for them, the kernels of a subset are computed where the solver is."""
     chosen, beta = np.array([6, 0, 3, 9]), np.linspace(-1, 1, truth.N_TRAIN)
     there = on_workers("cosine", center, "double").subset(chosen)
-    here = on_workers("cosine", center, "double", driver_bytes=10**7).subset(chosen)
-    assert type(here) is BoundBank
-    assert type(there) is not BoundBank
+    here = on_workers("cosine", center, "double", memory_budget=10**7).subset(chosen)
+    assert type(here) is PackedBank
+    assert type(there) is not PackedBank
     assert_close(here.matvecs(beta), there.matvecs(beta), 1e-12)
     assert_close([here.combine(np.ones(4)).array], [there.combine(np.ones(4)).array], 1e-12)
     assert_close(here.subset([2, 0]).diagonal(), there.subset([2, 0]).diagonal(), 1e-12)
@@ -57,7 +60,9 @@ def test_a_working_set_on_the_driver_gives_the_same_numbers(on_workers, center):
 def test_sums_do_not_depend_on_who_makes_them(threads):
     """The order of a sum is that of the shards: the same to the last bit, time after time."""
     X = np.random.default_rng(0).normal(size=(40, 3))
-    bank = bind(KernelBank([Gaussian(w) for w in np.geomspace(0.5, 8, 12)]), X, threads, n_shards=5)
+    bank = bind_on_workers(
+        KernelBank([Gaussian(w) for w in np.geomspace(0.5, 8, 12)]), Data(X, X), Recipe(), Placement(client=threads), 5
+    )
     weights = np.random.default_rng(1).uniform(size=12)
     first = bank.combine(weights).array
     assert all(np.array_equal(first, bank.combine(weights).array) for _ in range(3))
@@ -65,11 +70,11 @@ def test_sums_do_not_depend_on_who_makes_them(threads):
 
 def test_every_capability_is_a_method(on_workers):
     bank = on_workers(None, False, "single")
-    assert bank.capabilities == CAPABILITIES
-    assert all(callable(getattr(bank, capability)) for capability in bank.capabilities - {"coefficients"})
+    assert bank.can == OFFERS
+    assert all(callable(getattr(bank, capability)) for capability in bank.can - {"coefficients"})
     assert bank.describe_storage() == "11 in 3 shards on 3 Dask workers"
     np.testing.assert_array_equal(bank.matrix(3), bank.rows(np.arange(truth.N_TRAIN), [3])[0])
-    local = KernelBank(truth.SETS["list"].given).bind(bank.X, normalize=None)
+    local = bind(KernelBank(truth.SETS["list"].given), bank.X, Recipe(normalize=None))
     np.testing.assert_allclose(bank.centered_squares(bank.sample_weight), local.centered_squares(bank.sample_weight))
 
 
@@ -83,12 +88,12 @@ def test_kernels_of_one_view_share_a_shard():
 def test_bad_input_is_refused(threads):
     X = np.random.default_rng(0).normal(size=(10, 2))
     with pytest.raises(TypeError, match="written_out"):
-        bind(KernelBank([GaussianLadder(low=1.0, high=4.0, count=3)]), X, threads)
+        bind_with([GaussianLadder(low=1.0, high=4.0, count=3)], X, client=threads)
     with pytest.raises(ValueError, match=r"^precision must"):
-        bind(KernelBank([Linear()]), X, threads, precision="half")
+        bind_with([Linear()], X, client=threads, precision="half")
     with pytest.raises(ValueError, match=r"^normalize must"):
-        bind(KernelBank([Linear()]), X, threads, normalize="max")
-    bank = bind(KernelBank([Linear(), Gaussian(1.0)]), X, threads)
+        bind_with([Linear()], X, client=threads, normalize="max")
+    bank = bind_with([Linear(), Gaussian(1.0)], X, client=threads)
     with pytest.raises(ValueError, match=r"^weights must"):
         bank.combine(-np.ones(2))
     with pytest.raises(ValueError, match=r"^subset must"):
@@ -96,4 +101,4 @@ def test_bad_input_is_refused(threads):
     with pytest.raises(ValueError, match=r"^beta must"):
         bank.quad_forms(np.ones(9))
     with pytest.warns(UserWarning, match="zero on the training data"):
-        bind(KernelBank([Linear(columns=[0]), Gaussian(1.0)]), X * [0.0, 1.0], threads)
+        bind_with([Linear(columns=[0]), Gaussian(1.0)], X * [0.0, 1.0], client=threads)

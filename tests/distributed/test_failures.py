@@ -13,9 +13,9 @@ from distributed import Client
 from sklearn.datasets import make_classification
 
 from manykernels import MKLClassifier
+from manykernels.banks import Placement, bind
 from manykernels.core.progress import listen
-from manykernels.distributed import bind
-from manykernels.kernels import Gaussian, KernelBank, standard_bank
+from manykernels.kernels import Gaussian, standard_bank
 from tests.distributed.conftest import cluster_of
 
 
@@ -84,7 +84,7 @@ def test_a_closed_client_is_named():
     X = np.random.default_rng(0).normal(size=(20, 2))
     with cluster_of(1, False) as cluster:
         client = Client(cluster, set_as_default=False)
-        bank = bind(KernelBank([Gaussian(1.0), Gaussian(2.0)]), X, client)
+        bank = bind([Gaussian(1.0), Gaussian(2.0)], X, placement=Placement(client=client))
         client.close()
         with pytest.raises(RuntimeError, match=r"client is closed.*make a new one"):
             bank.combine(np.ones(2))

@@ -11,8 +11,8 @@ from sklearn.datasets import make_classification, make_regression
 from sklearn.model_selection import GridSearchCV
 
 from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, load, mkl_path
-from manykernels.compute.packed import triangle_size
-from manykernels.distributed import bind
+from manykernels.banks import Placement, bind
+from manykernels.compute.triangles import triangle_size
 from manykernels.kernels import Gaussian, GaussianFamily, KernelBank, Linear, Precomputed, standard_bank
 from manykernels.norms import MixedNorm
 
@@ -129,7 +129,7 @@ def test_bytes_of_an_iteration_do_not_grow_with_the_kernels(processes):
     X = np.random.default_rng(0).normal(size=(n, 4))
     for m in (20, 80, 320):
         kernels = [Gaussian(w, columns=[c]) for w in np.geomspace(0.5, 8, m // 4) for c in range(4)]
-        bank = bind(KernelBank(kernels), X, processes)
+        bank = bind(kernels, X, placement=Placement(1, client=processes))
         beta = np.random.default_rng(1).normal(size=n)
         bank.combine(np.ones(m))
         before = bytes_sent(processes)

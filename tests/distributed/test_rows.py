@@ -8,16 +8,17 @@ import pytest
 from sklearn.datasets import make_classification
 
 from manykernels import MKLClassifier, MKLRegressor, load
-from manykernels.distributed import load_rows
-from manykernels.distributed import row_block as on_worker
-from manykernels.distributed.row_bank import RowBank, RowSource
-from manykernels.distributed.row_problem import row_problem
+from manykernels.banks import Placement, Recipe, bind
+from manykernels.banks.cluster import load_rows
+from manykernels.banks.cluster import row_block as on_worker
+from manykernels.banks.cluster.row_bank import RowBank, RowSource
 from manykernels.inner.simplex_program import solve_program
 from manykernels.kernels import Gaussian, KernelBank, Linear
 from manykernels.losses import EpsilonInsensitive, Hinge, Logistic, Squared, SquaredHinge
 from manykernels.norms import LpNorm, LpPenalty, MixedNorm
 from manykernels.outer.automatic import automatic
 from manykernels.problem import Problem
+from tests.binding import bind_with
 
 KERNELS = [Gaussian(0.7), Gaussian(2.0), Gaussian(1.0, columns=[0]), Linear()]
 
@@ -55,9 +56,12 @@ def bank_of_rows(X, y, weight, targets, cuts=(0, 50, 130, 240), **settings):
     source = RowSource(raw, [(own.stop - own.start, X.shape[1]) for own in pieces])
     options = {"approximation": "nystroem", "rank": 30, "normalize": "mean_diag", "center": False, **settings}
     rng = np.random.default_rng(0)
-    return RowBank(
-        raw, KernelBank(KERNELS).resolve(X), source, targets, precision="double", random_state=rng, **options
-    )
+    source.targets = targets
+    return RowBank(KernelBank(KERNELS).resolve(X), source, precision="double", random_state=rng, **options)
+
+
+def row_problem(bank, loss, norm, fit_intercept):
+    return Problem(bank, loss, norm, bank.targets, bank.costs, fit_intercept)
 
 
 def targets_of(loss, C):
@@ -74,7 +78,9 @@ def test_equals_the_same_problem_with_matrices(loss, norm, C, intercept):
     y = score if loss.regression else np.where(score > 0, 1.0, -1.0)
     bank = bank_of_rows(X, y, np.ones(240), targets_of(loss, C), normalize=None)
     found = automatic(row_problem(bank, loss, norm, intercept), tol=1e-4)
-    written = KernelBank([entry.kernel for entry in bank.bound]).bind(X, normalize=None, precision="double")
+    written = bind(
+        KernelBank([entry.kernel for entry in bank.bound]), X, Recipe(normalize=None), Placement(precision="double")
+    )
     problem = Problem(written, loss, norm, y[None], np.full((1, 240), C), intercept)
     expected = automatic(problem, tol=1e-5)
     assert found.converged
@@ -90,7 +96,14 @@ def test_learns_of_the_data_what_a_local_bank_learns(normalize, center, approxim
     weight = np.random.default_rng(1).uniform(0.5, 2.0, 240)
     settings = {"approximation": approximation, "rank": 30, "normalize": normalize, "center": center}
     bank = bank_of_rows(X, y, weight, on_worker.Targets(1.0), **settings)
-    local = KernelBank(KERNELS).bind_features(X, sample_weight=weight, precision="double", random_state=0, **settings)
+    local = bind_with(
+        KernelBank(KERNELS),
+        X,
+        sample_weight=weight,
+        precision="double",
+        random_state=0,
+        **settings,
+    )
     for name in ("first", "scale", "largest", "mean", "errors"):
         np.testing.assert_allclose(getattr(bank, name), getattr(local, name), rtol=1e-9, atol=1e-12)
     few, _, _ = bank.sample(20)
@@ -181,11 +194,11 @@ def test_only_sums_as_long_as_the_features_travel(client):
     sent = {}
     for n in (1000, 8000):
         X, y = classes(n)
-        raw, source, _ = load_rows(client, X, y, None, False)
-        targets = on_worker.Targets(1 / n, np.array([0, 1]), np.ones(2))
+        _, source, _ = load_rows(client, X, y, None, False)
+        source.targets = on_worker.Targets(1 / n, np.array([0, 1]), np.ones(2))
         options = {"normalize": "mean_diag", "center": False, "precision": "single"}
         bound, rng = KernelBank(SETTINGS["kernels"]).resolve(X), np.random.default_rng(0)
-        bank = RowBank(raw, bound, source, targets, approximation="fourier", rank=200, random_state=rng, **options)
+        bank = RowBank(bound, source, approximation="fourier", rank=200, random_state=rng, **options)
         problem = row_problem(bank, Hinge(), LpNorm(1), True)
         K, D, before = bank.combine(np.full(3, 1 / 3)), int(bank.first[-1]), _bytes_sent(client)
         machine = problem.solve(K, None, 1e-2)

@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, load
+from manykernels.banks import Approximation, Placement, Recipe, bind
 from manykernels.compute.feature_table import FeatureTable
 from manykernels.compute.gpu import has_device
 from manykernels.compute.threads import parallel
@@ -35,8 +36,16 @@ def data(n=300, seed=0):
 def test_equals_the_approximate_kernels_written_out(loss, p, C, intercept):
     X, score = data()
     y = score if loss.regression else np.where(score > 0, 1.0, -1.0)
-    bank = KernelBank(KERNELS).bind_features(X, rank=40, random_state=0, normalize=None, precision="double")
-    written = KernelBank([entry.kernel for entry in bank.bound]).bind(X, normalize=None, precision="double")
+    bank = bind(
+        KernelBank(KERNELS),
+        X,
+        Recipe(normalize=None),
+        Placement(approximation=Approximation("nystroem", 40), precision="double"),
+        seed=0,
+    )
+    written = bind(
+        KernelBank([entry.kernel for entry in bank.bound]), X, Recipe(normalize=None), Placement(precision="double")
+    )
     problems = [Problem(own, loss, LpNorm(p), y[None], np.full((1, 300), C), intercept) for own in (bank, written)]
     found, expected = (automatic(problem, tol=1e-4) for problem in problems)
     assert found.converged
@@ -65,10 +74,22 @@ def test_where_features_are_held_changes_nothing(place, monkeypatch):
     budget = {"memory": 10**9, "file": 10_000, "nowhere": 10_000}[place]
     if place == "nowhere":
         monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"free": 0})())
-    bank = KernelBank(KERNELS).bind_features(X, rank=40, random_state=0, memory_budget=budget, center=True)
+    bank = bind(
+        KernelBank(KERNELS),
+        X,
+        Recipe(center=True),
+        Placement(approximation=Approximation("nystroem", 40), budget=budget),
+        seed=0,
+    )
     words = {"memory": "in memory", "file": "temporary file", "nowhere": "in each pass"}[place]
     assert words in bank.describe_storage()
-    reference = KernelBank(KERNELS).bind_features(X, rank=40, random_state=0, memory_budget=10**9, center=True)
+    reference = bind(
+        KernelBank(KERNELS),
+        X,
+        Recipe(center=True),
+        Placement(approximation=Approximation("nystroem", 40), budget=10**9),
+        seed=0,
+    )
     assert np.allclose(bank.quad_forms(score), reference.quad_forms(score), rtol=1e-5)
 
 
@@ -198,7 +219,13 @@ class Exponential(Kernel):
 
 def test_each_kernel_has_its_own_approximation():
     X, _ = data(60)
-    bank = KernelBank([Gaussian(1.0), Exponential(1.0)]).bind_features(X, rank=60, random_state=0, normalize=None)
+    bank = bind(
+        KernelBank([Gaussian(1.0), Exponential(1.0)]),
+        X,
+        Recipe(normalize=None),
+        Placement(approximation=Approximation("nystroem", 60)),
+        seed=0,
+    )
     forms = bank.quad_forms(np.ones(60))
     assert np.allclose(forms, [k.compute(X, X).sum() for k in (Gaussian(1.0), Exponential(1.0))], rtol=1e-5)
 
@@ -214,7 +241,13 @@ def test_centering_is_done_before_rounding():
     rng = np.random.default_rng(0)
     X = np.column_stack([10_000 + rng.normal(size=20_000), np.full(20_000, 0.1)])
     with pytest.warns(UserWarning, match="zero on the training data"):
-        bank = KernelBank([Linear([0]), Linear([1])]).bind_features(X, rank=2, random_state=0, center=True)
+        bank = bind(
+            KernelBank([Linear([0]), Linear([1])]),
+            X,
+            Recipe(center=True),
+            Placement(approximation=Approximation("nystroem", 2)),
+            seed=0,
+        )
     assert bank.scale[0] == pytest.approx(1.0 / X[:, 0].var(), rel=1e-4)
     assert bank.scale[1] == 0.0
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from manykernels import MKLClassifier
+from manykernels.banks import Approximation, Placement, Recipe, bind
 from manykernels.compute.feature_table import FeatureTable
 from manykernels.kernels import Gaussian, KernelBank, Linear
 from manykernels.losses import EpsilonInsensitive, Hinge, Logistic, Squared, SquaredHinge
@@ -78,7 +79,9 @@ def optimum(parts, y, loss, p, C):
 def test_the_optimum_of_a_cone_solver(loss, p, C, rank):
     X, score = data()
     y = score if loss.regression else np.where(score > 0, 1.0, -1.0)
-    bank = KernelBank(KERNELS).bind_features(X, rank=rank, random_state=0, normalize=None)
+    bank = bind(
+        KernelBank(KERNELS), X, Recipe(normalize=None), Placement(approximation=Approximation("nystroem", rank)), seed=0
+    )
     assert bank.has_few_samples == (rank > N)
     found = automatic(Problem(bank, loss, LpNorm(p), y[None], np.full((1, N), C)), tol=1e-4)
     best = optimum([features(entry.kernel, X[:, entry.positions]) for entry in bank.bound], y, loss, p, C)

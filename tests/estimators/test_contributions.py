@@ -213,7 +213,7 @@ def test_missing_views_add_nothing():
 def test_sparse_data_and_rows_in_blocks(monkeypatch):
     model = MKLClassifier(KERNELS, norm=2.0, center=True).fit(sp.csr_matrix(X), y)
     whole = assert_sums(model, sp.csr_matrix(NEW))
-    monkeypatch.setattr("manykernels.kernels.learned._BLOCK_ENTRIES", 7 * len(X))
+    monkeypatch.setattr("manykernels.banks.learned._BLOCK_ENTRIES", 7 * len(X))
     np.testing.assert_allclose(model.contributions(sp.csr_matrix(NEW)).values, whole.values, atol=1e-12)
 
 

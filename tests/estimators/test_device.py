@@ -11,7 +11,7 @@ from sklearn.datasets import make_classification, make_regression
 from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, load
 from manykernels.compute import device_table
 from manykernels.compute.gpu import Device, has_device
-from manykernels.estimators import memory_plan, predictor
+from manykernels.estimators import predictor
 from manykernels.kernels import Gaussian, GaussianFamily, GaussianLadder, Linear, Polynomial
 from manykernels.norms import MixedNorm
 
@@ -28,7 +28,7 @@ def classes(n_classes=2, n=240):
 def stays(request, monkeypatch):
     """Whether the combined kernel stays on the device, as for many samples."""
     if request.param:
-        monkeypatch.setattr(memory_plan, "LARGE", 10)
+        monkeypatch.setattr("manykernels.banks.plan.LARGE", 10)
     return request.param
 
 

@@ -38,11 +38,11 @@ from manykernels.kernels import (
     ProductKernels,
     RandomFourier,
 )
-from manykernels.kernels.features import FeatureKernel, Nothing
+from manykernels.kernels.feature_maps import FeatureKernel, Nothing
+from manykernels.kernels.gaussian_product import ScaledGaussian
 from manykernels.kernels.parametric import FixedParameters
 from manykernels.kernels.precomputed import PrecomputedColumns
-from manykernels.kernels.product import ScaledGaussian
-from manykernels.kernels.products import KernelProduct
+from manykernels.kernels.product_family import KernelProduct
 from manykernels.norms import ElasticNorm, LpNorm, LpPenalty, MixedNorm, Penalty
 
 RNG = np.random.default_rng(0)

@@ -10,10 +10,11 @@ import pytest
 import scipy.sparse as sp
 
 from manykernels import MKLClassifier, MKLClassifierCV, UFOMKLClassifier, mkl_path
+from manykernels.banks import Data
+from manykernels.banks.plan import HEADROOM
 from manykernels.compute.memory import human_bytes
 from manykernels.core.solver import Sizes
 from manykernels.estimators import base
-from manykernels.estimators.memory_plan import HEADROOM, plan_memory
 from manykernels.kernels import Gaussian, KernelBank
 from manykernels.losses import Hinge, Logistic
 from manykernels.norms import LpNorm
@@ -27,7 +28,7 @@ Y = X[:, 0] * X[:, 1] > 0
 
 def planned(n, budget, loss=None, norms=(), **settings):
     model = MKLClassifier(KERNELS, memory_budget=budget, **settings)
-    return plan_memory(model, X, X, (1, n), loss or Hinge(), norms)
+    return model._place((1, n), Data(X, X), loss or Hinge(), norms=norms)
 
 
 @pytest.mark.parametrize("norm", [1, 1.5, 2, 4])
@@ -36,8 +37,8 @@ def planned(n, budget, loss=None, norms=(), **settings):
 def test_kernels_and_solver_share_the_budget(norm, loss, n):
     budget = int(6 * 8 * n * n)
     plan = planned(n, budget, loss, norm=norm)
-    assert plan.kernel_bytes + plan.solver_bytes <= (1 - HEADROOM) * budget
-    assert plan.solver_bytes >= 8 * n * n
+    assert plan.budget + plan.spare <= (1 - HEADROOM) * budget
+    assert plan.spare >= 8 * n * n
 
 
 def test_a_smooth_loss_needs_the_combined_kernel_and_one_factor():
@@ -51,17 +52,19 @@ def test_the_plan_is_for_every_norm_of_a_path():
     both = [planned(500, budget, norm=norm, norms=(LpNorm(2), LpNorm(1))) for norm in (2, 1)]
     assert both[0] == both[1]
     assert both[0].reserve == planned(500, budget, norm=1).reserve > alone.reserve
-    assert both[0].solver_bytes >= max(alone.solver_bytes, planned(500, budget, norm=1).solver_bytes)
+    assert both[0].spare >= max(alone.spare, planned(500, budget, norm=1).spare)
 
 
 def test_a_path_tells_its_plan_all_norms(monkeypatch):
     seen = []
 
-    def spy(model, table, X, shape, loss, norms=()):
-        seen.append([norm.p for norm in norms])
-        return plan_memory(model, table, X, shape, loss, norms)
+    real = base.BaseMKL._place
 
-    monkeypatch.setattr(base, "plan_memory", spy)
+    def spy(model, shape, data, loss, precision, norms):
+        seen.append([norm.p for norm in norms])
+        return real(model, shape, data, loss, precision, norms)
+
+    monkeypatch.setattr(base.BaseMKL, "_place", spy)
     mkl_path(KERNELS[::10], X, Y, Cs=[1.0], norms=(2, 1))
     MKLClassifierCV(KERNELS[::10], Cs=[1.0], norms=(2, 1), cv=2).fit(X, Y)
     assert seen[:3] == [[2.0, 1.0]] * 3
@@ -89,8 +92,8 @@ def test_separate_classes_side_by_side_have_matrices_of_their_own():
     plans = []
     for n_jobs in (1, 3):
         model = MKLClassifier(KERNELS, memory_budget=budget, n_jobs=n_jobs, **settings)
-        plans.append(plan_memory(model, X, X, (3, n), Hinge()))
-    assert plans[1].solver_bytes == 3 * plans[0].solver_bytes
+        plans.append(model._place((3, n), Data(X, X), Hinge()))
+    assert plans[1].spare == 3 * plans[0].spare
 
 
 @pytest.mark.parametrize("settings", [{"center": True}, {"normalize": "cosine"}])
@@ -100,8 +103,8 @@ def test_rows_of_numbers_for_every_kernel_count(settings):
     plans = []
     for own in ({}, settings):
         model = MKLClassifier(bank, norm=2, memory_budget=budget, **own)
-        plans.append(plan_memory(model, X, X, (1, n), Hinge()))
-    assert plans[0].kernel_bytes - plans[1].kernel_bytes == 8 * 5000 * n
+        plans.append(model._place((1, n), Data(X, X), Hinge()))
+    assert plans[0].budget - plans[1].budget == 8 * 5000 * n
 
 
 def test_very_many_kernels_are_refused_before_the_work_by_their_own_number():

@@ -19,6 +19,7 @@ from manykernels import (
     mkl_path,
     ufo_path,
 )
+from manykernels.banks import bind
 from manykernels.kernels import Kernel, KernelBank, Linear
 from manykernels.reports import make_report
 
@@ -104,7 +105,7 @@ def test_paths_banks_and_reports(witness):
     calls = {
         "mkl_path": lambda: mkl_path(kernels(), X, CLASSES, Cs=[1.0], norms=[1.0]),
         "ufo_path": lambda: ufo_path(kernels(), X, CLASSES, alphas=[0.1], random_state=0),
-        "bind": lambda: KernelBank(kernels()).bind(X),
+        "bind": lambda: bind(KernelBank(kernels()), X),
         "report": lambda: make_report(MKLClassifier(kernels()).fit(X, CLASSES), X, CLASSES, folds=2),
     }
     for name, call in calls.items():

@@ -22,9 +22,10 @@ from manykernels import (
     load,
     ufo_path,
 )
+from manykernels.banks import Placement, bind
+from manykernels.banks.pairs import PairValues
 from manykernels.core.progress import listen
 from manykernels.kernels import Gaussian, GaussianLadder, KernelBank, Linear, Nystroem, Polynomial, RandomFourier
-from manykernels.kernels.pairs import PairValues
 from manykernels.literature.obscure import obscure
 from manykernels.losses import Hinge, MulticlassHinge, OneVsRest, StructuredHinge
 from manykernels.norms import ElasticNorm, LpNorm
@@ -618,7 +619,7 @@ def test_a_bias_is_as_large_as_the_kernels():
 
 
 def test_obscure_comes_near_the_optimum_and_stays_in_its_ball():
-    bank = KernelBank(KERNELS).bind(X2, storage="recomputed")
+    bank = bind(KernelBank(KERNELS), X2, placement=Placement(storage="recomputed"))
     pairs, loss, n = PairValues(bank, 0.0, 10**8), OneVsRest(Hinge(), 1), len(Y2)
     y, C = (2.0 * Y2 - 1.0)[:, None], np.ones(len(Y2))
     found = obscure(pairs, loss, y, C, epochs=100)

@@ -8,9 +8,10 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, load, mkl_path
+from manykernels.banks import Data, bind
+from manykernels.banks.ladder_bank import LadderNames
 from manykernels.kernels import Gaussian, GaussianLadder, KernelBank, Linear, Precomputed
-from manykernels.kernels.ladder import LadderNames
-from manykernels.kernels.texts import sums_by_group
+from manykernels.kernels.lazy_names import sums_by_group
 from manykernels.norms import MixedNorm
 
 VIEWS = {"image": ["i0", "i1", "i2"], "text": ["t0", "t1"], "noise": ["n0", "n1"]}
@@ -213,7 +214,7 @@ def test_groups_of_a_million_kernels_are_counted_without_their_names(monkeypatch
     monkeypatch.setattr(LadderNames, "text", lambda *_: pytest.fail("made a name for every kernel"))
     X, _ = frame(40)
     ladders = [GaussianLadder(columns=c, count=500_000, group=view) for view, c in VIEWS.items()]
-    bank = KernelBank([Linear(group="text"), *ladders]).bind(X.to_numpy(), source=X)
+    bank = bind(KernelBank([Linear(group="text"), *ladders]), Data(X.to_numpy(), X))
     names, weights = sums_by_group(bank.groups, np.ones((1, bank.n_kernels)))
     assert dict(zip(names, weights[0], strict=True)) == {"text": 500_001, "image": 500_000, "noise": 500_000}
 

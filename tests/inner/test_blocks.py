@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from manykernels.inner import blocks, smo
+from manykernels.inner import device_smo, smo
 from tests.inner.test_smo import KERNELS, assert_feasible, noisy_labels, points, regression_target, violation
 
 
@@ -44,7 +44,7 @@ def test_hinge_reaches_the_solver_with_the_whole_matrix(kernel, C, intercept):
     K, y = KERNELS[kernel](X), noisy_labels(X)
     box = np.minimum(0.0, C * y), np.maximum(0.0, C * y)
     expected = smo.solve_box(K, y, *box, intercept=intercept, tol=1e-5)
-    found = blocks.solve_blocks(OnDevice(K), y, *box, intercept=intercept, tol=1e-4)
+    found = device_smo.solve_blocks(OnDevice(K), y, *box, intercept=intercept, tol=1e-4)
     assert_feasible(found.beta, *box, intercept=intercept)
     assert np.allclose(found.gradient, K @ found.beta - y, rtol=0, atol=1e-9 * (1 + C))
     value = [y @ s.beta - 0.5 * s.beta @ K @ s.beta for s in (expected, found)]
@@ -62,7 +62,7 @@ def test_regression_reaches_the_solver_with_the_whole_matrix(epsilon, intercept)
     K, y = KERNELS["narrow"](X), regression_target(X)
     box = np.full(150, -10.0), np.full(150, 10.0)
     expected = smo.solve_box(K, y, *box, epsilon=epsilon, intercept=intercept, tol=1e-6)
-    found = blocks.solve_blocks(OnDevice(K), y, *box, epsilon=epsilon, intercept=intercept, tol=1e-4)
+    found = device_smo.solve_blocks(OnDevice(K), y, *box, epsilon=epsilon, intercept=intercept, tol=1e-4)
     assert found.converged
     value = [y @ s.beta - epsilon * np.abs(s.beta).sum() - 0.5 * s.beta @ K @ s.beta for s in (expected, found)]
     assert value[1] == pytest.approx(value[0], rel=1e-3, abs=1e-6)
@@ -72,9 +72,9 @@ def test_a_warm_start_at_the_solution_asks_for_no_block():
     X = points(150)
     K, y = KERNELS["narrow"](X), noisy_labels(X)
     box = np.minimum(0.0, y), np.maximum(0.0, y)
-    first = blocks.solve_blocks(OnDevice(K), y, *box, tol=1e-3)
+    first = device_smo.solve_blocks(OnDevice(K), y, *box, tol=1e-3)
     again = OnDevice(K)
-    assert np.array_equal(blocks.solve_blocks(again, y, *box, start=first.beta, tol=1e-3).beta, first.beta)
+    assert np.array_equal(device_smo.solve_blocks(again, y, *box, start=first.beta, tol=1e-3).beta, first.beta)
     assert again.n_blocks == 0
 
 
@@ -83,6 +83,6 @@ def test_rounding_ends_the_solver():
     X = points(150)
     K, y = KERNELS["narrow"](X), noisy_labels(X)
     box = np.minimum(0.0, y), np.maximum(0.0, y)
-    found = blocks.solve_blocks(OnDevice(K, rounds=True), y, *box, tol=1e-13)
+    found = device_smo.solve_blocks(OnDevice(K, rounds=True), y, *box, tol=1e-13)
     assert not found.converged
     assert violation(K, y, *box, found.beta, intercept=True) < 1e-4

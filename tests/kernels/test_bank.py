@@ -9,7 +9,9 @@ import pytest
 import scipy.sparse as sp
 
 from manykernels import MKLClassifier
-from manykernels.compute.packed import triangle_size
+from manykernels.banks import Placement, Recipe, bind
+from manykernels.banks.storage import FactorStorage
+from manykernels.compute.triangles import triangle_size
 from manykernels.kernels import (
     Dirichlet,
     Gaussian,
@@ -20,7 +22,7 @@ from manykernels.kernels import (
     Precomputed,
     standard_bank,
 )
-from manykernels.kernels.storage import FactorStorage
+from tests.binding import bind_with
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((30, 3))
@@ -86,7 +88,7 @@ def test_standard_bank_counts(n_features):
 
 def test_standard_bank_of_a_table_has_its_names():
     table = pd.DataFrame(X, columns=["age", "income", "height"])
-    names = standard_bank(table).bind(table).names
+    names = bind(standard_bank(table), table).names
     assert len(names) == 52
     assert names[0] == "Gaussian(width=0.125) on all features"
     assert names[-1] == "Polynomial(degree=3) on height"
@@ -105,16 +107,16 @@ def test_standard_bank_options():
 def test_from_arrays(as_list):
     stack = np.stack([gram(), gram(3.0)])
     bank = KernelBank.from_arrays(list(stack) if as_list else stack)
-    bound = bank.bind(NUMBERS, normalize=None, precision="double")
+    bound = bind(bank, NUMBERS, Recipe(normalize=None), Placement(precision="double"))
     assert bound.names == bound.groups == ["kernel 0", "kernel 1"]
     np.testing.assert_allclose(bound.combine(np.array([0.3, 0.7])).array, 0.3 * stack[0] + 0.7 * stack[1], atol=1e-15)
-    some = bank.bind(NUMBERS[[4, 9, 2]], normalize=None, precision="double")
+    some = bind(bank, NUMBERS[[4, 9, 2]], Recipe(normalize=None), Placement(precision="double"))
     np.testing.assert_allclose(some.combine(np.array([1.0, 0.0])).array, stack[0][np.ix_([4, 9, 2], [4, 9, 2])])
 
 
 def test_from_arrays_with_names_and_groups():
     bank = KernelBank.from_arrays([gram(), gram(3.0)], names=["genes", "image"], groups=["lab", "scan"])
-    bound = bank.bind(NUMBERS)
+    bound = bind(bank, NUMBERS)
     assert bound.names == ["genes", "image"]
     assert bound.groups == ["lab", "scan"]
 
@@ -144,7 +146,7 @@ def test_sample_numbers_beside_features():
     by_name = [Precomputed(gram(), columns=["sample"], label="graph"), Linear(columns=["a", "b", "c"])]
     expected = 0.4 * gram() + 0.6 * X @ X.T
     for kernels, data in ((by_position, both), (by_name, table), (by_position, sp.csr_matrix(both))):
-        bank = KernelBank(kernels).bind(data, normalize=None, precision="double")
+        bank = bind(KernelBank(kernels), data, Recipe(normalize=None), Placement(precision="double"))
         assert bank.names[0] == "graph"
         np.testing.assert_allclose(bank.combine(np.array([0.4, 0.6])).array, expected, atol=1e-12)
 
@@ -167,7 +169,7 @@ def test_functions_that_are_no_kernels_are_refused(case):
     """The sentence names the kernel and says by how much."""
     function, words = WRONG[case]
     with pytest.raises(ValueError, match=f"'Raw.* on culprit'.*{words}"):
-        KernelBank([Linear(), Raw(function, label="culprit")]).bind(X)
+        bind(KernelBank([Linear(), Raw(function, label="culprit")]), X)
 
 
 def test_an_indefinite_matrix_is_refused_by_name():
@@ -175,35 +177,35 @@ def test_an_indefinite_matrix_is_refused_by_name():
     least = np.linalg.eigvalsh(K)[0]
     bank = KernelBank.from_arrays([gram(), K], names=["good", "bad"])
     with pytest.raises(ValueError, match=f"'bad' is not positive semidefinite.*{re.escape(f'{least:.3g}')}"):
-        bank.bind(NUMBERS)
+        bind(bank, NUMBERS)
 
 
 def test_rounding_is_no_reason_to_refuse():
     """Float32 noise, and eigenvalues that are negative by rounding."""
     wide = np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2) / 2e6).astype(np.float32)
-    KernelBank.from_arrays([wide, np.outer(X[:, 0], X[:, 0])]).bind(NUMBERS)
+    bind(KernelBank.from_arrays([wide, np.outer(X[:, 0], X[:, 0])]), NUMBERS)
 
 
 def test_a_matrix_that_is_definite_on_the_training_samples_is_fine():
     """Only the training samples count: the kernel of the others is not looked at."""
     K = np.eye(30)
     K[28, 29] = K[29, 28] = -5.0
-    KernelBank.from_arrays([K]).bind(NUMBERS[:28])
+    bind(KernelBank.from_arrays([K]), NUMBERS[:28])
     with pytest.raises(ValueError, match="not positive semidefinite"):
-        KernelBank.from_arrays([K]).bind(NUMBERS)
+        bind(KernelBank.from_arrays([K]), NUMBERS)
 
 
 def test_dirichlet_on_several_columns_is_checked():
     """It is a kernel on one column only."""
     grid = np.array([[np.cos(t), np.sin(t)] for t in np.linspace(0, 2 * np.pi, 12, endpoint=False)])
-    KernelBank([Dirichlet(3.0)]).bind(grid[:, :1])
+    bind(KernelBank([Dirichlet(3.0)]), grid[:, :1])
     with pytest.raises(ValueError, match=r"Dirichlet.*not positive semidefinite"):
-        KernelBank([Dirichlet(3.0)]).bind(grid)
+        bind(KernelBank([Dirichlet(3.0)]), grid)
 
 
 def test_a_kernel_that_overflows_says_what_to_do():
     with pytest.raises(ValueError, match=r"'Polynomial\(degree=3\) on all features' overflows.*StandardScaler"):
-        KernelBank([Polynomial(3)]).bind(X * 1e120)
+        bind(KernelBank([Polynomial(3)]), X * 1e120)
 
 
 @pytest.mark.parametrize("scale", [1e13, 1e-13], ids=["above", "below"])
@@ -211,7 +213,7 @@ def test_a_kernel_that_overflows_says_what_to_do():
 def test_values_outside_the_range_of_float32(storage, scale):
     """Without normalization, a cube of large features leaves float32's range while the double is fine."""
     kernels = [Polynomial(3, coef0=0.0), Gaussian(1.0)]
-    bank = KernelBank(kernels).bind(X * scale, normalize=None, storage=storage)
+    bank = bind(KernelBank(kernels), X * scale, Recipe(normalize=None), Placement(storage=storage))
     expected = ((X * scale) @ (X * scale).T) ** 3
     assert np.abs(bank.combine(np.array([1.0, 0.0])).array - expected).max() <= 1e-6 * np.abs(expected).max()
 
@@ -229,7 +231,7 @@ def with_constants():
 def test_zero_kernels_warn_and_stay_zero(normalize, storage):
     bank = KernelBank([Linear(columns=[0]), Linear(columns=[3]), Gaussian(1.0)])
     with pytest.warns(UserWarning, match="1 of 3 kernels are zero on the training data and get weight 0: Linear on x3"):
-        bound = bank.bind(with_constants(), normalize=normalize, storage=storage)
+        bound = bind(bank, with_constants(), Recipe(normalize=normalize), Placement(storage=storage))
     np.testing.assert_array_equal(bound.combine(np.array([0.0, 1.0, 0.0])).array, np.zeros((30, 30)))
     assert bound.quad_forms(X[:, 0])[1] == 0.0
     assert np.all(bound.diagonal()[1] == 0.0)
@@ -240,7 +242,7 @@ def test_zero_kernels_warn_and_stay_zero(normalize, storage):
 )
 def test_constant_kernels_are_zero_once_centered(kernel):
     with pytest.warns(UserWarning, match="1 of 2 kernels are zero"):
-        bound = KernelBank([kernel, Gaussian(1.0, columns=[0])]).bind(with_constants(), center=True)
+        bound = bind(KernelBank([kernel, Gaussian(1.0, columns=[0])]), with_constants(), Recipe(center=True))
     np.testing.assert_array_equal(bound.combine(np.array([1.0, 0.0])).array, np.zeros((30, 30)))
 
 
@@ -256,7 +258,7 @@ def test_a_zero_kernel_gets_weight_zero():
 
 def test_nothing_but_zero_kernels_is_an_error():
     with pytest.raises(ValueError, match="Every kernel is zero"):
-        KernelBank([Linear(columns=[3]), Polynomial(1, coef0=0.0, columns=[3])]).bind(with_constants())
+        bind(KernelBank([Linear(columns=[3]), Polynomial(1, coef0=0.0, columns=[3])]), with_constants())
 
 
 DUPLICATES = [
@@ -270,21 +272,21 @@ DUPLICATES = [
 @pytest.mark.parametrize("kernels", DUPLICATES, ids=["same", "same columns", "other label", "other sign"])
 def test_duplicates_warn(kernels):
     with pytest.warns(UserWarning, match=rf"Kernels 0 and {len(kernels) - 1} are the same"):
-        KernelBank(kernels).bind(X)
+        bind(KernelBank(kernels), X)
 
 
 def test_duplicate_matrices_warn():
     """Two equal precomputed matrices are one kernel twice, whoever holds the memory."""
     K = gram()
     with pytest.warns(UserWarning, match="Kernels 0 and 1 are the same"):
-        KernelBank.from_arrays([K, K.copy()]).bind(NUMBERS)
+        bind(KernelBank.from_arrays([K, K.copy()]), NUMBERS)
 
 
 def test_different_kernels_do_not_warn():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        KernelBank([Gaussian(1.0), Gaussian(1.0 + 1e-12), Linear(), Polynomial(2), Polynomial(2, coef0=0.0)]).bind(X)
-        KernelBank.from_arrays([gram(), gram(2.0)]).bind(NUMBERS)
+        bind(KernelBank([Gaussian(1.0), Gaussian(1.0 + 1e-12), Linear(), Polynomial(2), Polynomial(2, coef0=0.0)]), X)
+        bind(KernelBank.from_arrays([gram(), gram(2.0)]), NUMBERS)
 
 
 # -- memory ------------------------------------------------------------------------------------------------
@@ -295,7 +297,7 @@ EACH = 4 * triangle_size(30)  # bytes of one packed kernel
 
 @pytest.mark.parametrize("held", range(6))
 def test_the_budget_decides_what_is_held(held):
-    bank = KernelBank(FIVE).bind(X, memory_budget=held * EACH + 10)
+    bank = bind(KernelBank(FIVE), X, placement=Placement(budget=held * EACH + 10))
     counts = {storage.describe().split(" ", 1)[1].split(" ")[0]: len(storage.indices) for storage in bank.storages}
     expected = {"packed": held, "recomputed": 5 - held}
     assert counts == {kind: count for kind, count in expected.items() if count}
@@ -305,8 +307,8 @@ def test_the_budget_decides_what_is_held(held):
 @pytest.mark.parametrize("held", range(5))
 def test_values_do_not_depend_on_the_budget(held, center):
     """Held or computed anew: the numbers are rounded alike."""
-    rich = KernelBank(FIVE).bind(X, center=center)
-    poor = KernelBank(FIVE).bind(X, center=center, memory_budget=held * EACH + 10)
+    rich = bind(KernelBank(FIVE), X, Recipe(center=center))
+    poor = bind(KernelBank(FIVE), X, Recipe(center=center), Placement(budget=held * EACH + 10))
     beta, weights = RNG.standard_normal(30), np.array([0.2, 0.0, 0.3, 0.1, 0.4])
     np.testing.assert_allclose(poor.combine(weights).array, rich.combine(weights).array, rtol=2e-7, atol=2e-7)
     np.testing.assert_allclose(poor.quad_forms(beta), rich.quad_forms(beta), rtol=1e-6)
@@ -321,8 +323,8 @@ def test_gaussians_of_one_column_become_factors_where_triangles_do_not_fit(cente
     Z = np.column_stack([rng.standard_normal(300), rng.integers(0, 9, 300), rng.standard_cauchy(300)])
     kernels = [Gaussian(width, columns=[j]) for j in range(3) for width in (0.3, 1.0, 8.0)] + [Gaussian(1.0)]
     options = {"center": center, "normalize": normalize}
-    exact = KernelBank(kernels).bind(Z, precision="double", **options)
-    bank = KernelBank(kernels).bind(Z, memory_budget=3 * 4 * triangle_size(300), **options)
+    exact = bind_with(KernelBank(kernels), Z, precision="double", **options)
+    bank = bind_with(KernelBank(kernels), Z, memory_budget=3 * 4 * triangle_size(300), **options)
     held = {type(storage).__name__: storage.indices.size for storage in bank.storages}
     assert held["FactorStorage"] >= 5
     assert held["PackedStorage"] >= 1
@@ -345,14 +347,18 @@ def test_gaussians_of_one_column_become_factors_where_triangles_do_not_fit(cente
 
 def test_factors_come_first_and_count():
     """A kernel of small rank is held as its factor: 30 x 1 numbers in double precision."""
-    bank = KernelBank([Gaussian(1.0), Linear(columns=[0]), Polynomial(2, columns=[1])]).bind(X, memory_budget=10_000)
+    bank = bind(
+        KernelBank([Gaussian(1.0), Linear(columns=[0]), Polynomial(2, columns=[1])]),
+        X,
+        placement=Placement(budget=10_000),
+    )
     assert bank.describe_storage() == "2 as factors (960 B), 1 packed (1.86 kB)"
-    bank = KernelBank([Gaussian(1.0), Linear(columns=[0])]).bind(X, memory_budget=100)
+    bank = bind(KernelBank([Gaussian(1.0), Linear(columns=[0])]), X, placement=Placement(budget=100))
     assert bank.describe_storage() == "2 recomputed in each pass"
 
 
 def test_double_precision_takes_twice_the_memory():
-    bank = KernelBank(FIVE).bind(X, memory_budget=4 * EACH, precision="double")
+    bank = bind(KernelBank(FIVE), X, placement=Placement(budget=4 * EACH, precision="double"))
     assert bank.describe_storage() == "2 packed (7.44 kB), 3 recomputed in each pass"
 
 

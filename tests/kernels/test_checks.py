@@ -18,9 +18,11 @@ from manykernels import (
     UFOMKLClassifier,
     UFOMKLRegressor,
 )
+from manykernels.banks import Placement, bind
+from manykernels.banks.definiteness import check_combination
 from manykernels.compute.quick_look import look_at
 from manykernels.kernels import Kernel, KernelBank, Precomputed
-from manykernels.kernels.checks import check_combination
+from tests.binding import bind_with
 
 N = 300
 RNG = np.random.default_rng(0)
@@ -85,9 +87,9 @@ DEFINITE = {
 }
 
 
-def bind(K, check, **options):
+def bind_both(K, check, **options):
     bank = KernelBank.from_arrays([gaussian(5.0), K], names=["good", "bad"])
-    return bank.bind(NUMBERS, check_kernels=check, **options)
+    return bind_with(bank, NUMBERS, check_kernels=check, **options)
 
 
 @pytest.mark.parametrize("check", ["quick", "full"])
@@ -100,16 +102,16 @@ def test_both_refuse_what_is_no_kernel_with_the_same_words(case, check):
         f"(mean diagonal {level:.3g})."
     )
     with pytest.raises(ValueError, match=f"^{re.escape(words)}$"):
-        bind(INDEFINITE[case], check)
+        bind_both(INDEFINITE[case], check)
 
 
 def test_the_full_check_sees_what_a_quick_look_does_not():
     """One eigenvalue among many that are as small: what is documented."""
     K = hidden(5e-3)
     assert eigvalsh(K)[0] < -1e-6 * N
-    bind(K, "quick")
+    bind_both(K, "quick")
     with pytest.raises(ValueError, match=r"'bad' is not positive semidefinite: .* is -0\.005 "):
-        bind(K, "full")
+        bind_both(K, "full")
 
 
 @pytest.mark.parametrize("check", ["quick", "full"])
@@ -121,7 +123,7 @@ def test_rounding_is_never_refused(case, dtype, check):
     if dtype is np.float32 and case in ("large", "small"):
         pytest.skip("beyond the range of float32")
     K = DEFINITE[case].astype(dtype)
-    bind(K, check)
+    bind_both(K, check)
     assert not look_at(np.ascontiguousarray(K), 1e-6).suspect
 
 
@@ -129,7 +131,7 @@ def test_noise_of_float32_that_is_not_symmetric_is_let_pass():
     K = gaussian().astype(np.float32)
     K += 1e-7 * np.random.default_rng(0).standard_normal(K.shape).astype(np.float32)
     for check in ("quick", "full"):
-        bind(K, check)
+        bind_both(K, check)
 
 
 @pytest.mark.parametrize("size", [1e-3, 1e-5])
@@ -137,7 +139,7 @@ def test_a_single_pair_that_differs_is_seen(size):
     K = gaussian()
     K[250, 13] += size
     with pytest.raises(ValueError, match=r"^K of 'bad' must be symmetric, but .* differ by up to " + f"{size:.3g}"):
-        bind(K, "quick")
+        bind_both(K, "quick")
 
 
 def test_a_skew_matrix_is_seen():
@@ -172,7 +174,7 @@ def test_any_layout_is_looked_at(layout):
     }[layout]
     bank = KernelBank.from_arrays([given])
     with pytest.raises(ValueError, match="not positive semidefinite"):
-        bank.bind(NUMBERS)
+        bind(bank, NUMBERS)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -191,7 +193,7 @@ def test_triangles_are_those_of_the_matrix(order, options):
     """Against indexing, normalized by hand."""
     rows = {"as given": np.arange(N), "shuffled": RNG.permutation(N), "some": np.array([5, 3, 250, 4, 17])}[order]
     K = 3.0 * gaussian()
-    bound = KernelBank.from_arrays([K]).bind(rows[:, None], storage="packed", precision="double", **options)
+    bound = bind_with(KernelBank.from_arrays([K]), rows[:, None], storage="packed", precision="double", **options)
     own = K[np.ix_(rows, rows)]
     if options.get("normalize") == "cosine":
         own = own / 3.0
@@ -209,7 +211,7 @@ def test_matrices_with_the_same_mark_are_compared():
     other.look = other.look._replace(mark=one.look.mark)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        KernelBank([one, other]).bind(NUMBERS)
+        bind(KernelBank([one, other]), NUMBERS)
 
 
 # -- the learned combination ---------------------------------------------------------------------------------
@@ -230,7 +232,9 @@ class Similarity(Kernel):
 def test_an_indefinite_combination_names_its_kernel(kind):
     """A quick look lets it pass; with all the weight it is caught."""
     bad = Precomputed(hidden(5e-3), label="bad") if kind == "matrix" else Similarity(5e-3, label="bad")
-    bank = KernelBank([Precomputed(gaussian(), label="good"), bad]).bind(NUMBERS, precision="double")
+    bank = bind(
+        KernelBank([Precomputed(gaussian(), label="good"), bad]), NUMBERS, placement=Placement(precision="double")
+    )
     with pytest.raises(ValueError, match=r"The kernel '.*bad.*' is not positive semidefinite: .* is -0\.005 "):
         check_combination(bank, np.array([0.0, 1.0]))
     with pytest.raises(ValueError, match=r"'.*bad"):
@@ -238,7 +242,11 @@ def test_an_indefinite_combination_names_its_kernel(kind):
 
 
 def test_a_combination_that_is_definite_is_harmless():
-    bank = KernelBank([Precomputed(np.eye(N)), Precomputed(hidden(5e-3))]).bind(NUMBERS, precision="double")
+    bank = bind(
+        KernelBank([Precomputed(np.eye(N)), Precomputed(hidden(5e-3))]),
+        NUMBERS,
+        placement=Placement(precision="double"),
+    )
     check_combination(bank, np.array([0.5, 0.5]))
     check_combination(bank, np.array([1.0, 0.0]))
 
@@ -248,7 +256,7 @@ def test_a_combination_that_is_definite_is_harmless():
 @pytest.mark.parametrize("case", ["wide", "low rank", "ones", "uneven"])
 @pytest.mark.filterwarnings("ignore:1 of 2 kernels")
 def test_combinations_of_kernels_are_never_refused(case, precision, options):
-    bound = bind(DEFINITE[case].astype(np.float32), "quick", precision=precision, **options)
+    bound = bind_both(DEFINITE[case].astype(np.float32), "quick", precision=precision, **options)
     for weights in ([0.5, 0.5], [0.0, 1.0], [1e-12, 1.0]):
         check_combination(bound, np.array(weights))
 
@@ -292,4 +300,4 @@ def test_check_kernels_must_be_one_of_two(name):
 
 def test_bind_takes_one_of_two():
     with pytest.raises(ValueError, match="check_kernels must be one of 'quick', 'full', got 'no'"):
-        bind(gaussian(), "no")
+        bind_both(gaussian(), "no")

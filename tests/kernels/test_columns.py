@@ -6,6 +6,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.compose import make_column_selector
 
+from manykernels.banks import Placement, Recipe, bind
 from manykernels.kernels import Gaussian, KernelBank, Linear
 from manykernels.kernels.columns import resolve_columns
 
@@ -65,7 +66,7 @@ def test_names(columns, expected):
 
 @pytest.mark.parametrize(("columns", "expected"), BY_POSITION[1:6] + BY_NAME)
 def test_a_kernel_sees_its_columns_and_no_other(columns, expected):
-    bank = KernelBank([Linear(columns=columns)]).bind(table(), normalize=None, precision="double")
+    bank = bind(KernelBank([Linear(columns=columns)]), table(), Recipe(normalize=None), Placement(precision="double"))
     np.testing.assert_allclose(bank.combine(np.ones(1)).array, VALUES[:, expected] @ VALUES[:, expected].T, atol=1e-12)
 
 
@@ -117,7 +118,7 @@ def test_names_of_kernels_say_what_they_see():
         Linear(columns=["blood_a"], group="lab"),
         Linear(columns=["blood_b"], label="B", group="lab"),
     ]
-    bank = KernelBank(kernels).bind(table())
+    bank = bind(KernelBank(kernels), table())
     assert bank.names == [
         "Linear on all features",
         "Linear on age",
@@ -142,7 +143,7 @@ def test_names_of_kernels_say_what_they_see():
 
 def test_names_without_names():
     X = np.random.default_rng(1).standard_normal((10, 12))
-    bank = KernelBank([Linear(columns=[7]), Linear(columns=slice(2, 9)), Linear(columns=-1)]).bind(X)
+    bank = bind(KernelBank([Linear(columns=[7]), Linear(columns=slice(2, 9)), Linear(columns=-1)]), X)
     assert bank.names == ["Linear on x7", "Linear on x2, x3 and 5 more", "Linear on x11"]
 
 
@@ -153,7 +154,7 @@ def test_long_selections_that_look_alike_are_told_apart(wrap):
     second = first.copy()
     second[500:700] += 1000
     X = np.random.default_rng(2).standard_normal((4, 2200))
-    bank = KernelBank([Linear(columns=wrap(first)), Linear(columns=wrap(second))]).bind(X)
+    bank = bind(KernelBank([Linear(columns=wrap(first)), Linear(columns=wrap(second))]), X)
     assert bank.bound[0].positions.tolist() == first.tolist()
     assert bank.bound[1].positions.tolist() == second.tolist()
 

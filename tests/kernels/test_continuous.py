@@ -7,8 +7,9 @@ import scipy.sparse as sp
 from scipy.integrate import quad, trapezoid
 from scipy.stats import kstest, truncnorm
 
+from manykernels.banks import Data, Recipe, bind, bind_family
+from manykernels.banks.collection import Collection
 from manykernels.kernels import ContinuousFamily, DirichletFamily, Gaussian, GaussianFamily, Kernel
-from manykernels.kernels.family import Collection
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((20, 3))
@@ -59,7 +60,7 @@ SETS = {
 def test_the_best_width_is_that_of_a_dense_grid(data, kind, box):
     V, M = SETS[data], matrix(kind, 20, 1)
     on_grid = values_on_grid(V, M, np.geomspace(*box, 400)).max()
-    best = GaussianFamily(*box).bind(V).best(M)
+    best = bind_family(GaussianFamily(*box), V).best(M)
     (width,) = best.member.key
     slack = 1e-7 * np.abs(M).sum()
     assert box[0] <= width <= box[1]
@@ -72,9 +73,9 @@ def test_the_best_width_is_that_of_a_dense_grid(data, kind, box):
 @pytest.mark.parametrize("box", [(1.0, 1.001), (0.01, 0.1), (50.0, 1e3)], ids=str)
 def test_a_narrow_range_is_searched_too(box):
     M = matrix("centered", 20, 1)
-    assert GaussianFamily(*box).bind(np.ones((20, 2))).best(M).value == pytest.approx(0.0, abs=1e-9)
+    assert bind_family(GaussianFamily(*box), np.ones((20, 2))).best(M).value == pytest.approx(0.0, abs=1e-9)
     on_grid = values_on_grid(X, M, np.geomspace(*box, 400)).max()
-    best = GaussianFamily(*box).bind(X).best(M)
+    best = bind_family(GaussianFamily(*box), X).best(M)
     assert box[0] <= best.member.key[0] <= box[1]
     assert best.value >= on_grid * (1 - 1e-5)
     assert best.bound >= on_grid
@@ -86,7 +87,7 @@ def test_of_several_peaks_the_highest_is_found():
     V = (10.0 ** rng.uniform(-3, 3, 20) * rng.choice([-1, 1], 20))[:, None]
     beta = rng.standard_normal(20)
     M = np.outer(beta - beta.mean(), beta - beta.mean())
-    best = GaussianFamily(1e-4, 1e4).bind(V).best(M)
+    best = bind_family(GaussianFamily(1e-4, 1e4), V).best(M)
     on_grid = values_on_grid(V, M, np.geomspace(1e-4, 1e4, 2000)).max()
     assert best.value >= on_grid * (1 - 1e-5)
     assert best.bound >= on_grid
@@ -95,7 +96,7 @@ def test_of_several_peaks_the_highest_is_found():
 def test_the_bound_holds_where_the_widest_kernel_is_best():
     """Without an intercept beta need not sum to 0, and the constant kernel may be the best."""
     M = np.ones((20, 20))
-    best = GaussianFamily(1e-4, 1e4).bind(X).best(M)
+    best = bind_family(GaussianFamily(1e-4, 1e4), X).best(M)
     assert best.bound >= values_on_grid(X, M, [1e4])[0]
 
 
@@ -105,7 +106,7 @@ def test_the_bound_holds_for_data_in_small_units():
     V[1] = V[0] + 1e-9
     beta = rng.normal(size=12)
     M = np.outer(beta - beta.mean(), beta - beta.mean())
-    best = GaussianFamily(1e-10, 1.0).bind(V).best(M)
+    best = bind_family(GaussianFamily(1e-10, 1.0), V).best(M)
     assert best.bound >= values_on_grid(V, M, np.geomspace(1e-9, 1e-2, 6000)).max()
 
 
@@ -113,7 +114,7 @@ def test_the_bound_holds_for_data_in_small_units():
 @pytest.mark.parametrize("normalize", ["mean_diag", "trace", None])
 def test_normalization_scales_values_and_members(normalize, form):
     M, weight = matrix("centered", 20, 2), RNG.integers(1, 3, 20).astype(float)
-    family = GaussianFamily(0.1, 10.0).bind(form(X), normalize=normalize, sample_weight=weight)
+    family = bind_family(GaussianFamily(0.1, 10.0), Data(form(X), weight=weight), Recipe(normalize=normalize))
     best = family.best(M)
     factor = 1 / weight.sum() if normalize == "trace" else 1.0
     assert best.member.scale == pytest.approx(factor)
@@ -126,7 +127,7 @@ def test_normalization_scales_values_and_members(normalize, form):
 def test_a_family_sees_its_columns():
     M = matrix("centered", 20, 2)
     table = pd.DataFrame(X, columns=["a", "b", "c"])
-    family = GaussianFamily(0.1, 10.0, columns=["a", "c"]).bind(X, source=table)
+    family = bind_family(GaussianFamily(0.1, 10.0, columns=["a", "c"]), Data(X, table))
     best = family.best(M)
     assert best.value == pytest.approx(values_on_grid(X[:, [0, 2]], M, best.member.key)[0])
     assert best.member.kernel.name.endswith("on a, c")
@@ -156,7 +157,7 @@ def test_derivatives_in_the_widths_by_differences(widths, form):
 @pytest.mark.parametrize("kind", ["centered", "indefinite"])
 def test_widths_of_their_own_are_never_worse_than_a_common_one(kind, seed):
     M = matrix(kind, 20, seed)
-    common, own = (GaussianFamily(0.1, 10.0, per_feature=each).bind(X).best(M) for each in (False, True))
+    common, own = (bind_family(GaussianFamily(0.1, 10.0, per_feature=each), X).best(M) for each in (False, True))
     assert own.value >= common.value - 1e-6 * abs(common.value)
     assert own.value == pytest.approx(scaled_value(X, M, own.member.key))
     assert own.bound >= own.value
@@ -169,12 +170,12 @@ def test_widths_of_their_own_find_the_features_that_matter():
     V = rng.standard_normal((80, 3))
     beta = np.sin(3 * V[:, 1])
     M = np.outer(beta - beta.mean(), beta - beta.mean())
-    widths = GaussianFamily(0.05, 100.0, per_feature=True).bind(V).best(M).member.key
+    widths = bind_family(GaussianFamily(0.05, 100.0, per_feature=True), V).best(M).member.key
     assert widths[1] < 1 < min(widths[0], widths[2])
 
 
 def test_the_kernel_of_widths_of_their_own():
-    family = GaussianFamily(0.1, 10.0, per_feature=True).bind(X, normalize="trace")
+    family = bind_family(GaussianFamily(0.1, 10.0, per_feature=True), X, Recipe(normalize="trace"))
     collection = Collection(family, "double")
     K = collection.matrix(collection.place(family.member(np.array([0.5, 1.0, 2.0]))))
     np.testing.assert_allclose(K, np.exp(-distances(X / [0.5, 1.0, 2.0]) / 2) / 20, rtol=1e-9)
@@ -182,7 +183,7 @@ def test_the_kernel_of_widths_of_their_own():
 
 def test_with_a_single_feature_both_searches_agree():
     V, M = SETS["one feature"], matrix("centered", 20, 3)
-    common, own = (GaussianFamily(0.01, 10.0, per_feature=each).bind(V).best(M) for each in (False, True))
+    common, own = (bind_family(GaussianFamily(0.01, 10.0, per_feature=each), V).best(M) for each in (False, True))
     assert own.value == pytest.approx(common.value, rel=1e-5)
 
 
@@ -197,7 +198,7 @@ def dirichlet_values(x, M, frequencies):
 @pytest.mark.parametrize("box", [(0.0, 20.0), (3.0, 3.5), (0.0, 0.01)], ids=str)
 def test_the_best_frequency_is_that_of_a_dense_grid(box, kind):
     x, M = RNG.uniform(-3, 3, 20), matrix(kind, 20, 4)
-    best = DirichletFamily(*box).bind(x[:, None], normalize=None).best(M)
+    best = bind_family(DirichletFamily(*box), x[:, None], Recipe(normalize=None)).best(M)
     on_grid = dirichlet_values(x, M, np.linspace(*box, 1500)).max()
     (frequency,) = best.member.key
     slack = 1e-9 * np.abs(M).sum()
@@ -211,7 +212,7 @@ def test_the_best_frequency_is_that_of_a_dense_grid(box, kind):
 def test_a_frequency_is_found_again():
     x = np.random.default_rng(0).uniform(-10, 10, 100)
     beta = np.sin(7.3 * x)
-    best = DirichletFamily(0, 20).bind(x[:, None]).best(np.outer(beta, beta))
+    best = bind_family(DirichletFamily(0, 20), x[:, None]).best(np.outer(beta, beta))
     assert best.member.key[0] == pytest.approx(7.3, abs=0.02)
     assert best.member.scale == pytest.approx(1 / 3)
 
@@ -220,14 +221,14 @@ def test_the_best_frequency_of_data_in_large_units():
     rng = np.random.default_rng(0)
     x, beta = 1e5 * rng.uniform(-10, 10, 20), rng.standard_normal(20)
     M = np.outer(beta - beta.mean(), beta - beta.mean())
-    best = DirichletFamily(0, 2e-4).bind(x[:, None], normalize=None).best(M)
+    best = bind_family(DirichletFamily(0, 2e-4), x[:, None], Recipe(normalize=None)).best(M)
     assert best.bound >= dirichlet_values(x, M, np.linspace(0, 2e-4, 8000)).max()
 
 
 def test_dirichlet_kernels_are_for_one_column():
     with pytest.raises(ValueError, match="single column"):
-        DirichletFamily().bind(X).best(np.eye(20))
-    assert DirichletFamily(columns=[1]).bind(X).best(np.eye(20)).member.kernel.positions.tolist() == [1]
+        bind_family(DirichletFamily(), X).best(np.eye(20))
+    assert bind_family(DirichletFamily(columns=[1]), X).best(np.eye(20)).member.kernel.positions.tolist() == [1]
 
 
 # -- draws -------------------------------------------------------------------------------------------------
@@ -245,7 +246,7 @@ def cut_normal(center, low, high):
 )
 def test_draws_follow_the_cut_normal_around_the_best(family, V):
     M = matrix("centered", 20, 6)
-    bound = family.bind(V)
+    bound = bind_family(family, V)
     low, high = bound.low[0], bound.high[0]
     law, rng = cut_normal(bound.best(M).member.key[0], low, high), np.random.default_rng(1)
     drawn = [bound.sample(M, rng) for _ in range(100)]
@@ -262,7 +263,7 @@ def test_draws_follow_the_cut_normal_around_the_best(family, V):
 @pytest.mark.parametrize("center", [0.1, 2.0, 5.0])
 def test_the_stated_density_integrates_to_one(center):
     """By the density of the draws themselves: the mean of 1 / density is the length of the interval."""
-    bound, rng = GaussianFamily(0.1, 5.0).bind(X), np.random.default_rng(0)
+    bound, rng = bind_family(GaussianFamily(0.1, 5.0), X), np.random.default_rng(0)
     pairs = [bound.near(np.array([center]), rng) for _ in range(200)]
     places, densities = np.array([p[0] for p, _ in pairs]), np.array([density for _, density in pairs])
     np.testing.assert_allclose(densities, cut_normal(center, 0.1, 5.0).pdf(places), rtol=1e-9)
@@ -271,14 +272,14 @@ def test_the_stated_density_integrates_to_one(center):
 
 
 def test_uniform_draws_are_uniform_in_the_box():
-    bound, rng, M = GaussianFamily(0.5, 4.5).bind(X), np.random.default_rng(0), matrix("centered", 20, 0)
+    bound, rng, M = bind_family(GaussianFamily(0.5, 4.5), X), np.random.default_rng(0), matrix("centered", 20, 0)
     drawn = [bound.sample(M, rng, "uniform") for _ in range(300)]
     assert {draw.probability for draw in drawn} == {0.25}
     assert kstest([draw.member.key[0] for draw in drawn], "uniform", args=(0.5, 4.0)).pvalue > 1e-4
 
 
 def test_uniform_draws_of_many_widths():
-    bound, rng = GaussianFamily(0.5, 2.5, per_feature=True).bind(X), np.random.default_rng(0)
+    bound, rng = bind_family(GaussianFamily(0.5, 2.5, per_feature=True), X), np.random.default_rng(0)
     draw = bound.sample(matrix("centered", 20, 0), rng, "uniform")
     assert len(draw.member.key) == 3
     assert draw.probability == pytest.approx(1 / 8)
@@ -290,11 +291,11 @@ def test_widths_are_drawn_one_after_the_other_given_those_before():
     That width is found to a few percent, which is far less than the draws are apart.
     """
     M, family = matrix("centered", 20, 8), GaussianFamily(0.1, 6.0, per_feature=True)
-    draw = family.bind(X).sample(M, np.random.default_rng(3))
+    draw = bind_family(family, X).sample(M, np.random.default_rng(3))
     density, A = 1.0, M
     for j, width in enumerate(draw.member.key):
         column = X[:, [j]]
-        center = GaussianFamily(0.1, 6.0).bind(column).best(A).member.key[0]
+        center = bind_family(GaussianFamily(0.1, 6.0), column).best(A).member.key[0]
         density *= cut_normal(center, 0.1, 6.0).pdf(width)
         A = A * np.exp(-distances(column) / (2 * width**2))
     assert draw.probability == pytest.approx(density, rel=0.05)
@@ -304,7 +305,7 @@ def test_widths_are_drawn_one_after_the_other_given_those_before():
 
 def test_the_estimate_of_an_integral_is_unbiased():
     """The mean of value / density is the integral of the values over the box."""
-    M, bound = matrix("centered", 20, 2), GaussianFamily(0.5, 1.5).bind(X)
+    M, bound = matrix("centered", 20, 2), bind_family(GaussianFamily(0.5, 1.5), X)
     rng = np.random.default_rng(0)
     ratios = [draw.value / draw.probability for draw in (bound.sample(M, rng) for _ in range(200))]
     exact = quad(lambda w: values_on_grid(X, M, [w])[0], 0.5, 1.5)[0]
@@ -353,7 +354,7 @@ class WithDerivatives(TwoParameters):
 @pytest.mark.parametrize("kind", ["centered", "indefinite"])
 def test_an_own_family_of_one_parameter(kind):
     M = matrix(kind, 20, 3)
-    best = OneWidth().bind(X).best(M)
+    best = bind_family(OneWidth(), X).best(M)
     on_grid = max(np.sum(M * Rational(w, 1.0).compute(X, X)) for w in np.geomspace(0.05, 20, 600))
     assert best.value >= on_grid - 1e-5 * abs(on_grid)
     assert best.bound == np.inf
@@ -364,14 +365,14 @@ def test_an_own_family_of_one_parameter(kind):
 @pytest.mark.parametrize("seed", range(2))
 def test_an_own_family_of_two_parameters(family, seed):
     M = matrix("centered", 20, seed)
-    best = family.bind(X).best(M)
+    best = bind_family(family, X).best(M)
     grid = [(w, p) for w in np.geomspace(0.05, 20, 60) for p in np.linspace(0.5, 3.0, 20)]
     assert best.value >= max(np.sum(M * Rational(*own).compute(X, X)) for own in grid) * (1 - 1e-3)
     assert best.value == pytest.approx(np.sum(M * Rational(*best.member.key).compute(X, X)))
 
 
 def test_draws_from_an_own_family():
-    bound, rng = TwoParameters().bind(X), np.random.default_rng(0)
+    bound, rng = bind_family(TwoParameters(), X), np.random.default_rng(0)
     M = matrix("centered", 20, 1)
     draw, center = bound.sample(M, rng), bound.best(M).member.key
     expected = np.prod(
@@ -424,7 +425,7 @@ def test_the_best_is_that_of_normalized_kernels(family):
     M = matrix("centered", 20, 1)
     corners = [Mixture(a, b).compute(X, X) for a, b in [(1.0, 0.01), (0.01, 1.0), (1.0, 1.0)]]
     largest = max(np.sum(M * K) / np.mean(np.diag(K)) for K in corners)
-    assert family.bind(X).best(M).value >= largest * (1 - 1e-4)
+    assert bind_family(family, X).best(M).value >= largest * (1 - 1e-4)
 
 
 # -- errors ------------------------------------------------------------------------------------------------
@@ -445,8 +446,10 @@ def test_the_best_is_that_of_normalized_kernels(family):
         pytest.param(lambda: DirichletFamily(0.0, "high"), "high must"),
         (lambda: OneWidth(3.0, [4.0, 5.0]), "low must lie below high"),
         (lambda: OneWidth([1.0, 2.0], [4.0, 2.0]), "low must lie below high"),
-        pytest.param(lambda: GaussianFamily(per_feature=True, n_starts=-1).bind(X).best(np.eye(20)), "n_starts"),
-        (lambda: GaussianFamily(columns=[7]).bind(X), "column 7"),
+        pytest.param(
+            lambda: bind_family(GaussianFamily(per_feature=True, n_starts=-1), X).best(np.eye(20)), "n_starts"
+        ),
+        (lambda: bind_family(GaussianFamily(columns=[7]), X), "column 7"),
     ],
 )
 def test_errors_name_the_argument(make, words):
@@ -457,7 +460,7 @@ def test_errors_name_the_argument(make, words):
 @pytest.mark.parametrize("family", [GaussianFamily(), GaussianFamily(per_feature=True), OneWidth()])
 def test_cosine_is_refused_at_once(family):
     with pytest.raises(ValueError, match="normalize='cosine'"):
-        family.bind(X, normalize="cosine")
+        bind_family(family, X, Recipe(normalize="cosine"))
 
 
 def test_a_family_says_what_it_is():

@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 
+from manykernels.banks import Placement, Recipe, bind
+from manykernels.banks.device import distances
+from manykernels.banks.device.bank import DeviceBank, DeviceRowsBank
+from manykernels.banks.device.learned import predict_on
+from manykernels.banks.device.storage import Computed, Factors, Gaussians, Matrices
 from manykernels.compute.gpu import Device, has_device
 from manykernels.kernels import Gaussian, GaussianLadder, KernelBank, Linear, Overlap, Polynomial
-from manykernels.kernels.device import distances
-from manykernels.kernels.device.bank import DeviceBank, DeviceRowsBank
-from manykernels.kernels.device.learned import predict_on
-from manykernels.kernels.device.storage import Computed, Factors, Gaussians, Matrices
+from tests.binding import bind_with
 from tests.contracts.truth import Laplacian
 
 pytestmark = pytest.mark.skipif(not has_device("torch:cpu"), reason="needs torch")
@@ -26,7 +28,7 @@ def some_kernels():
 
 def both(kernels=None, n=N, **options):
     bank, X = KernelBank(kernels or some_kernels()), data(n)
-    return bank.bind(X, **options), bank.bind(X, device="torch:cpu", **options)
+    return bind_with(bank, X, **options), bind_with(bank, X, device="torch:cpu", **options)
 
 
 def some_beta(n=N, n_tasks=2, zeros=0.5):
@@ -69,7 +71,7 @@ def test_the_error_of_a_form_in_single_precision():
     beta = np.where(np.arange(n) % 2, 1.0, -1.0) * rng.uniform(0.5, 1.0, n)
     beta -= beta.mean()
     kernels = [Gaussian(w) for w in (0.5, 2.0, 64.0)]
-    found = KernelBank(kernels).bind(X, device="torch:cpu").quad_forms(beta)
+    found = bind(KernelBank(kernels), X, placement=Placement(device="torch:cpu")).quad_forms(beta)
     squares = ((X[:, None] - X) ** 2).sum(-1)
     for k, kernel in enumerate(kernels):
         K = np.exp(-squares / (2 * kernel.width**2))
@@ -86,8 +88,8 @@ def test_missing_views():
     beta, weights = some_beta(), np.array([0.2, 0.3, 0.1, 0.4])
     for storage in ("auto", "packed", "recomputed"):
         for precision, tolerance in (("single", 1e-6), ("double", 1e-12)):
-            here = bank.bind(X, precision="double")
-            there = bank.bind(X, device="torch:cpu", storage=storage, precision=precision)
+            here = bind(bank, X, placement=Placement(precision="double"))
+            there = bind(bank, X, placement=Placement(device="torch:cpu", storage=storage, precision=precision))
             np.testing.assert_allclose(
                 there.combine(weights).array, here.combine(weights).array, rtol=0, atol=3 * tolerance
             )
@@ -139,7 +141,9 @@ def test_memory_that_does_not_suffice_means_smaller_blocks_and_less_that_is_held
 def test_the_combined_kernel_on_a_device(monkeypatch, fits, precision):
     tolerance = {"single": 1e-6, "double": 1e-13}[precision]
     here = both(precision=precision)[0]
-    bank = KernelBank(some_kernels()).bind(data(), device="torch:cpu", storage="rows", precision=precision)
+    bank = bind(
+        KernelBank(some_kernels()), data(), placement=Placement(device="torch:cpu", storage="rows", precision=precision)
+    )
     assert isinstance(bank, DeviceRowsBank)
     if not fits:
         monkeypatch.setattr(Device, "empty_or_none", lambda self, *shape, dtype: None)
@@ -170,8 +174,8 @@ LADDERS = [
 @pytest.mark.parametrize("normalize", ["mean_diag", "trace", "cosine", None])
 def test_every_kernel_of_a_ladder_is_the_true_one(normalize):
     X, beta = data(), some_beta()
-    bank = KernelBank(LADDERS).bind(X, device="torch:cpu", normalize=normalize)
-    exact = KernelBank(LADDERS).written_out().bind(X, normalize=normalize, precision="double")
+    bank = bind(KernelBank(LADDERS), X, Recipe(normalize=normalize), Placement(device="torch:cpu"))
+    exact = bind(KernelBank(LADDERS).written_out(), X, Recipe(normalize=normalize), Placement(precision="double"))
     assert list(bank.names[:3]) == list(exact.names[:3])
     error = np.abs(bank.quad_forms(beta) - exact.quad_forms(beta))
     assert np.all(error <= 1e-6 * size_of(exact, beta))
@@ -192,8 +196,8 @@ def test_every_kernel_of_a_ladder_is_the_true_one(normalize):
 def test_ladders_in_double_precision_beside_plain_kernels_and_on_few_samples():
     X, beta = data(), some_beta()
     kernels = [Linear(), Gaussian(1.0, columns=[0]), *LADDERS]
-    bank = KernelBank(kernels).bind(X, device="torch:cpu", precision="double")
-    exact = KernelBank(kernels).written_out().bind(X, precision="double")
+    bank = bind(KernelBank(kernels), X, placement=Placement(device="torch:cpu", precision="double"))
+    exact = bind(KernelBank(kernels).written_out(), X, placement=Placement(precision="double"))
     assert bank.n_kernels == exact.n_kernels == 602
     np.testing.assert_allclose(bank.quad_forms(beta), exact.quad_forms(beta), rtol=0, atol=1e-11)
     part, few = bank.tail(20), exact.tail(20)
@@ -210,7 +214,7 @@ def test_ladders_in_double_precision_beside_plain_kernels_and_on_few_samples():
 @pytest.mark.parametrize("settings", [{}, {"center": True}, {"normalize": "cosine"}], ids=str)
 def test_predictions(settings):
     bank, Z = both(**settings)[0], data(33) + 0.1
-    kernel, coef = bank.learned(np.linspace(0.0, 1.0, bank.n_kernels)), some_beta()
+    kernel, coef = bank.kernel(np.linspace(0.0, 1.0, bank.n_kernels)), some_beta()
     device = Device("torch:cpu")
     device.entries = 500
     np.testing.assert_allclose(predict_on(device, kernel, Z, coef), kernel.predict(Z, coef), rtol=0, atol=1e-10)

@@ -9,9 +9,10 @@ import pytest
 import scipy.sparse as sp
 
 from manykernels import MKLClassifier
+from manykernels.banks import Placement, Recipe, bind
+from manykernels.banks.pairs import PairValues
 from manykernels.kernels import Dirichlet, Gaussian, KernelBank, Linear, Nystroem, Overlap, Polynomial, RandomFourier
-from manykernels.kernels.features import FeatureKernel, FeatureMaps, have_features
-from manykernels.kernels.pairs import PairValues
+from manykernels.kernels.feature_maps import FeatureKernel, FeatureMaps, have_features
 from tests.kernels import naive
 
 
@@ -301,7 +302,7 @@ def grams(maps, X, Z):
 @pytest.mark.parametrize("normalize", ["mean_diag", "trace", "cosine", None])
 def test_maps_side_by_side_reproduce_the_pair_values(normalize, bias, sparse):
     X = sp.csr_matrix(X4) if sparse else X4
-    bank = KernelBank(some_kernels()).bind(X, normalize=normalize, precision="double")
+    bank = bind(KernelBank(some_kernels()), X, Recipe(normalize=normalize), Placement(precision="double"))
     pairs = PairValues(bank, bias, 10**9)
     maps = FeatureMaps(bank.bound, bank.scale, bank.is_cosine, bias)
     values = pairs.rows(np.arange(25)).reshape(25, 25, 6).transpose(2, 0, 1)
@@ -313,7 +314,7 @@ def test_maps_side_by_side_reproduce_the_pair_values(normalize, bias, sparse):
 @pytest.mark.parametrize("normalize", ["mean_diag", "cosine", None])
 def test_pair_values_are_the_kernels_of_the_bank(normalize):
     kernels = [*some_kernels(), Gaussian(2.0), Gaussian(0.5, columns=[1])]
-    bank = KernelBank(kernels).bind(X4, normalize=normalize)
+    bank = bind(KernelBank(kernels), X4, Recipe(normalize=normalize))
     pairs, every = PairValues(bank, 0.0, 10**9), np.arange(25)
     expected = np.array([bank.combine(one).array for one in np.eye(8)])
     values = pairs.rows(every).reshape(25, 25, 8)
@@ -324,7 +325,7 @@ def test_pair_values_are_the_kernels_of_the_bank(normalize):
 
 
 def test_maps_of_new_samples_are_scaled_as_learned():
-    bank = KernelBank(some_kernels()).bind(X4, precision="double")
+    bank = bind(KernelBank(some_kernels()), X4, placement=Placement(precision="double"))
     maps = FeatureMaps(bank.bound, bank.scale, False, 0.0)
     Z = rows(7, 4, seed=3)
     for k, entry in enumerate(bank.bound):
@@ -337,7 +338,7 @@ def test_a_row_that_lacks_a_view_has_no_features_there():
     X[:4, 1] = X[:4, 3] = np.nan
     kernels = [Linear(columns=[0, 2]), Polynomial(2, columns=[1, 3]), RandomFourier(1.0, 4, columns=[1])]
     kernels += [Nystroem(Gaussian(1.0, columns=[3]), X4[:3, 3:])]
-    bank = KernelBank(kernels).bind(X, normalize="cosine", precision="double")
+    bank = bind(KernelBank(kernels), X, Recipe(normalize="cosine"), Placement(precision="double"))
     maps = FeatureMaps(bank.bound, bank.scale, True, 0.0)
     features, first = maps.transform(X)
     assert not np.any(features[:4, first[1] :])
@@ -350,14 +351,14 @@ def test_a_row_that_lacks_a_view_has_no_features_there():
 def test_a_zero_row_stays_zero_as_a_cosine():
     X = X4.copy()
     X[0] = 0.0
-    bank = KernelBank([Linear()]).bind(X, normalize="cosine")
+    bank = bind(KernelBank([Linear()]), X, Recipe(normalize="cosine"))
     features = FeatureMaps(bank.bound, bank.scale, True, 0.0).transform(X)[0]
     np.testing.assert_array_equal(features[0], np.zeros(4))
     np.testing.assert_allclose(np.sum(features[1:] ** 2, axis=1), 1.0)
 
 
 def test_which_banks_have_features():
-    bound = KernelBank([*some_kernels(), Gaussian(1.0)]).bind(X4).bound
+    bound = bind(KernelBank([*some_kernels(), Gaussian(1.0)]), X4).bound
     assert have_features(bound[:6], X4)
     assert have_features(bound[:6], sp.csr_matrix(X4))
     assert not have_features(bound, X4)

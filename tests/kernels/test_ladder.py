@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from manykernels import MKLClassifier, load
+from manykernels.banks import Placement, bind
 from manykernels.kernels import Gaussian, GaussianLadder, KernelBank, Linear, standard_bank
 from manykernels.kernels.ladder import chebyshev_widths, count_nodes, lagrange_basis
+from tests.binding import bind_with
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 4))
@@ -35,7 +37,7 @@ def test_the_stated_error_holds_between_the_nodes(span, error):
 @pytest.mark.parametrize("normalize", ["mean_diag", "trace", "cosine", None])
 def test_same_numbers_as_single_kernels(normalize, center):
     options = {"normalize": normalize, "center": center, "precision": "double"}
-    ladder, single = KernelBank(LADDERS).bind(X, **options), plain(LADDERS).bind(X, **options)
+    ladder, single = bind_with(KernelBank(LADDERS), X, **options), bind_with(plain(LADDERS), X, **options)
     beta = BETA - BETA.mean()
     scale = np.abs(beta).sum() ** 2 * single.normalization.largest.max()
     np.testing.assert_allclose(ladder.quad_forms(beta), single.quad_forms(beta), atol=1e-6 * scale)
@@ -65,9 +67,9 @@ def test_same_scale_as_single_kernels_where_samples_lack_a_view(normalize):
     holes[:, 3] = np.nan
     options = {"normalize": normalize, "precision": "double", "sample_weight": 1.0 + RNG.random(60)}
     with pytest.warns(UserWarning, match="20 of 60 kernels are zero"):
-        bank = KernelBank(ladders).bind(holes, **options)
+        bank = bind_with(KernelBank(ladders), holes, **options)
     with pytest.warns(UserWarning, match="20 of 60 kernels are zero"):
-        single = plain(ladders).bind(holes, **options)
+        single = bind_with(plain(ladders), holes, **options)
     np.testing.assert_allclose(bank.scale, single.scale)
     np.testing.assert_allclose(bank.diagonal(), single.diagonal())
     if normalize == "trace":
@@ -75,7 +77,7 @@ def test_same_scale_as_single_kernels_where_samples_lack_a_view(normalize):
 
 
 def test_peaks_are_the_local_maxima_of_each_ladder():
-    bank = KernelBank([GaussianLadder(count=5), GaussianLadder([0], count=4)]).bind(X)
+    bank = bind(KernelBank([GaussianLadder(count=5), GaussianLadder([0], count=4)]), X)
     values = np.array([1.0, 3.0, 2.0, 2.5, 2.4, 9.0, 8.0, 7.0, 8.0])
     assert bank.peaks(values).tolist() == [1, 3, 5, 8]
 
@@ -101,7 +103,7 @@ def test_the_certificate_holds_for_the_true_kernels(norm):
     model = MKLClassifier(KernelBank(LADDERS), norm=norm, C=10.0).fit(X, Y)
     beta = np.zeros(60)
     beta[model.support_] = model.dual_coef_[0]
-    true = plain(LADDERS).bind(X, precision="double")
+    true = bind(plain(LADDERS), X, placement=Placement(precision="double"))
     quad_forms, decision = true.quad_forms(beta), true.combine(model.weights_).array @ beta
     r = 2 * norm / (1 + norm)
     primal = 0.5 * np.sum((model.weights_ * np.sqrt(quad_forms)) ** r) ** (2 / r)
@@ -116,7 +118,10 @@ def test_ladders_beside_plain_kernels():
     mixed = KernelBank([Linear(), LADDERS[1], Gaussian(1.0, columns=[0])])
     single = KernelBank([Linear(), Gaussian(1.0, columns=[0]), *plain(LADDERS[1:])])
     assert len(mixed) == len(single) == 122
-    one, other = mixed.bind(X, precision="double"), single.bind(X, precision="double")
+    one, other = (
+        bind(mixed, X, placement=Placement(precision="double")),
+        bind(single, X, placement=Placement(precision="double")),
+    )
     assert list(one.names) == other.names
     np.testing.assert_allclose(one.quad_forms(BETA), other.quad_forms(BETA), atol=1e-4)
     weights = RNG.random(122)
@@ -152,7 +157,7 @@ def test_a_large_C_gets_the_digits_it_needs(C, tol):
     model = MKLClassifier(KernelBank(ladder), C=C, tol=tol).fit(X, Y)
     beta = np.zeros(60)
     beta[model.support_] = model.dual_coef_[0]
-    true = plain(ladder).bind(X, precision="double")
+    true = bind(plain(ladder), X, placement=Placement(precision="double"))
     quad_forms, decision = true.quad_forms(beta), true.combine(model.weights_).array @ beta
     losses = C * np.maximum(0.0, 1.0 - Y * (decision + model.intercept_[0])).sum()
     primal = 0.5 * np.sum(model.weights_ * np.sqrt(quad_forms)) ** 2 + losses

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from manykernels.banks import Placement, bind
 from manykernels.kernels import Gaussian, GaussianLadder, KernelBank, Linear, Polynomial
+from tests.binding import bind_with
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((90, 5)) * (RNG.random((90, 5)) < 0.7)
@@ -27,8 +29,8 @@ SETTINGS = [
 
 def banks(data=X, **settings):
     bank = KernelBank(KERNELS)
-    return bank.bind(data, storage="rows", memory_budget=10**6, **settings), bank.bind(
-        data, storage="packed", **settings
+    return bind_with(bank, data, storage="rows", memory_budget=10**6, **settings), bind_with(
+        bank, data, storage="packed", **settings
     )
 
 
@@ -124,16 +126,16 @@ def test_the_tail_is_a_bank_in_memory():
 
 def test_ladders_are_refused():
     with pytest.raises(TypeError, match="storage='rows' needs kernels one by one"):
-        KernelBank([GaussianLadder(count=50)]).bind(X, storage="rows")
+        bind(KernelBank([GaussianLadder(count=50)]), X, placement=Placement(storage="rows"))
 
 
 def test_factors_leave_half_of_the_memory_to_the_rows():
     many = KernelBank([Linear(columns=[j]) for j in range(5)] + [Polynomial(2, columns=[j]) for j in range(5)])
     budget = 20 * 90 * 4
-    bank = many.bind(X, storage="rows", memory_budget=budget)
+    bank = bind(many, X, placement=Placement(storage="rows", budget=budget))
     assert bank.workspace().cache.n_bytes >= budget // 2
 
 
 def test_a_budget_without_room_for_rows_is_refused_in_numbers():
     with pytest.raises(MemoryError, match=r"^memory_budget is 1 kB, but .* rows of 90 samples need 1.44 kB\.$"):
-        KernelBank(KERNELS).bind(X, storage="rows", memory_budget=1000)
+        bind(KernelBank(KERNELS), X, placement=Placement(storage="rows", budget=1000))

@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from sklearn.feature_selection import SelectFromModel
 
 from manykernels import MKLClassifier, MKLRegressor, load
+from manykernels.banks import Recipe, bind
 from manykernels.kernels import Gaussian, KernelBank, Linear, ParametricKernel, PowerOfSum
 from manykernels.losses import Hinge
 from manykernels.norms import LpNorm, LpPenalty
@@ -29,7 +30,7 @@ def naive(X, Z, weights):
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix], ids=["dense", "sparse"])
 def test_values_and_derivatives(form):
-    bank = KernelBank(KERNELS).bind_product(form(X))
+    bank = bind(KernelBank(KERNELS), form(X), Recipe(combination="product"))
     d, beta = np.array([0.4, 0.0, 1.3, 0.2]), RNG.standard_normal((2, 40))
     beta[1, :30] = 0.0
     np.testing.assert_allclose(bank.combine(d).array, naive(X, X, d), atol=1e-12)
@@ -42,14 +43,14 @@ def test_values_and_derivatives(form):
         expected = np.einsum("ti,ij,tj->t", beta, slope, beta)
         np.testing.assert_allclose(forms[:, k], expected, rtol=1e-6, atol=1e-7)
         np.testing.assert_allclose(
-            np.einsum("ti,ij,tj->t", beta, bank.kernel.derivative(form(X), form(X), d, k), beta), forms[:, k], atol=1e-9
+            np.einsum("ti,ij,tj->t", beta, bank.parametric.derivative(form(X), form(X), d, k), beta), forms[:, k], atol=1e-9
         )
 
 
 def test_the_gradient_of_the_objective_by_differences():
     """What the solver steps along, with exact inner solves."""
     y = np.sign(X[:, :1].T - 3.0)
-    bank = KernelBank(KERNELS).bind_product(X)
+    bank = bind(KernelBank(KERNELS), X, Recipe(combination="product"))
     problem = Problem(bank, Hinge(), LpPenalty(1.0), y, np.full((1, 40), 2.0))
     d, step = np.array([0.4, 0.1, 1.3, 0.2]), 1e-4
 

@@ -10,9 +10,10 @@ import pytest
 import scipy.sparse as sp
 from scipy.stats import chi2
 
+from manykernels.banks import Data, Recipe, bind_family
+from manykernels.banks.collection import Collection
 from manykernels.kernels import Gaussian, KernelBank, Linear, Polynomial, ProductKernels
-from manykernels.kernels.family import Collection
-from manykernels.kernels.products import KernelProduct, orders
+from manykernels.kernels.product_family import KernelProduct, orders
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((14, 4)) + 0.3
@@ -74,7 +75,7 @@ def rank_one_features(r, n, seed):
 @pytest.fixture(scope="module", params=["gradient", "uniform"])
 def draws(request):
     """1500 draws, and what each product's value and probability should be."""
-    family, M = ProductKernels(LINEAR, 3, prior=PRIOR).bind(X), psd(14, 1)
+    family, M = bind_family(ProductKernels(LINEAR, 3, prior=PRIOR), X), psd(14, 1)
     values = {key: inner(M, K) for key, K in naive(LINEAR, X, 3, PRIOR).items()}
     if request.param == "uniform":
         probabilities = dict.fromkeys(values, 1 / len(values))
@@ -119,7 +120,7 @@ def test_the_gradient_estimate_is_unbiased(draws):
 
 
 def test_draws_with_a_matrix_of_higher_rank():
-    family, M = ProductKernels(MIXED, 2).bind(X), psd(14, 3, rank=5)
+    family, M = bind_family(ProductKernels(MIXED, 2), X), psd(14, 3, rank=5)
     values = {key: inner(M, K) for key, K in naive(MIXED, X, 2).items()}
     total = sum(n_orders(key) * value for key, value in values.items())
     rng = np.random.default_rng(0)
@@ -130,7 +131,7 @@ def test_draws_with_a_matrix_of_higher_rank():
 
 
 def test_draws_follow_the_seed():
-    family, M = ProductKernels(LINEAR, 3).bind(X), psd(14, 1)
+    family, M = bind_family(ProductKernels(LINEAR, 3), X), psd(14, 1)
     first, second = (
         [family.sample(M, rng).member.key for _ in range(20)] for rng in map(np.random.default_rng, [5, 5])
     )
@@ -142,14 +143,14 @@ def test_draws_follow_the_seed():
     ["gradient", "uniform"],
 )
 def test_a_draw_for_a_matrix_of_zeros_has_a_value_of_zero(how):
-    draw = ProductKernels(LINEAR, 2).bind(X).sample(np.zeros((14, 14)), np.random.default_rng(0), how)
+    draw = bind_family(ProductKernels(LINEAR, 2), X).sample(np.zeros((14, 14)), np.random.default_rng(0), how)
     assert draw.value == 0.0
     assert draw.probability >= 0.0
 
 
 def test_an_unknown_way_to_draw_is_refused():
     with pytest.raises(ValueError, match="how"):
-        ProductKernels(LINEAR, 2).bind(X).sample(psd(14, 0), np.random.default_rng(0), "gradiant")
+        bind_family(ProductKernels(LINEAR, 2), X).sample(psd(14, 0), np.random.default_rng(0), "gradiant")
 
 
 # -- sums and the best -------------------------------------------------------------------------------------
@@ -159,7 +160,7 @@ def test_an_unknown_way_to_draw_is_refused():
 @pytest.mark.parametrize("base", BASES)
 def test_sums_are_values_times_orders(base, prior):
     M, every = psd(14, 2, rank=2), naive(BASES[base], X, 3, prior)
-    sums = ProductKernels(BASES[base], 3, prior).bind(X).sums(M)
+    sums = bind_family(ProductKernels(BASES[base], 3, prior), X).sums(M)
     for d in (1, 2, 3):
         expected = sum(n_orders(key) * inner(M, K) for key, K in every.items() if len(key) == d)
         assert sums[d - 1] == pytest.approx(expected, rel=1e-5)
@@ -176,7 +177,7 @@ def test_orders_are_distinct_permutations(key):
 def test_the_best_is_the_enumerated_one_on_small_families(base, seed, prior):
     M = psd(14, seed, rank=1 + seed)
     values = {key: inner(M, K) for key, K in naive(BASES[base], X, 3, prior).items()}
-    best = ProductKernels(BASES[base], 3, prior).bind(X).best(M)
+    best = bind_family(ProductKernels(BASES[base], 3, prior), X).best(M)
     assert best.value == pytest.approx(max(values.values()), rel=1e-5)
     assert values[best.member.key] == pytest.approx(best.value, rel=1e-5)
     assert best.bound >= max(values.values()) * (1 - 1e-6)
@@ -187,7 +188,7 @@ def test_the_best_is_the_enumerated_one_on_small_families(base, seed, prior):
 def test_the_bound_is_one_also_where_the_beam_is_narrow(r, seed):
     V, M = rank_one_features(r, 10, seed), psd(10, seed + 20)
     base = [Linear(columns=[j]) for j in range(r)]
-    best = ProductKernels(base, 3).bind(V).best(M)
+    best = bind_family(ProductKernels(base, 3), V).best(M)
     values = [inner(M, K) for K in naive(base, V, 3).values()]
     assert best.value <= max(values) * (1 + 1e-5)
     assert best.bound >= max(values) * (1 - 1e-6)
@@ -196,12 +197,12 @@ def test_the_bound_is_one_also_where_the_beam_is_narrow(r, seed):
 
 def test_the_bound_holds_where_the_beam_misses(monkeypatch):
     """With a beam of one the best product, of factors that are worth nothing alone, is not found."""
-    monkeypatch.setattr("manykernels.kernels.products._BEAM", 1)
+    monkeypatch.setattr("manykernels.kernels.product_family._BEAM", 1)
     missed = 0
     for seed in range(12):
         V, M = rank_one_features(9, 12, seed), psd(12, seed + 50)
         base = [Linear(columns=[j]) for j in range(9)]
-        best = ProductKernels(base, 3).bind(V).best(M)
+        best = bind_family(ProductKernels(base, 3), V).best(M)
         largest = max(inner(M, K) for K in naive(base, V, 3).values())
         assert best.bound >= largest * (1 - 1e-6)
         assert not (best.is_exact and best.value < largest * (1 - 1e-5))
@@ -210,7 +211,7 @@ def test_the_bound_holds_where_the_beam_misses(monkeypatch):
 
 
 def test_few_members_make_an_exact_search():
-    best = ProductKernels(LINEAR, 2).bind(X).best(psd(14, 1))
+    best = bind_family(ProductKernels(LINEAR, 2), X).best(psd(14, 1))
     assert best.is_exact
     assert best.bound >= best.value
 
@@ -220,7 +221,7 @@ def test_the_norm_of_all_values_is_bounded(r):
     V, M = rank_one_features(r, 12, 0), psd(12, 9)
     base = [Linear(columns=[j]) for j in range(r)]
     exact = np.sqrt(sum(inner(M, K) ** 2 for K in naive(base, V, 3).values()))
-    found = ProductKernels(base, 3).bind(V).norm_bound(M)[0]
+    found = bind_family(ProductKernels(base, 3), V).norm_bound(M)[0]
     assert found >= exact * (1 - 1e-6)
     if r == 4:
         assert found == pytest.approx(exact, rel=1e-5)
@@ -233,7 +234,7 @@ def test_the_norm_of_all_values_is_bounded(r):
 @pytest.mark.parametrize("normalize", ["mean_diag", "trace", None])
 @pytest.mark.parametrize("base", BASES)
 def test_matrices_of_members_are_the_naive_products(base, normalize, form):
-    family = ProductKernels(BASES[base], 3, PRIOR).bind(form(X), normalize=normalize)
+    family = bind_family(ProductKernels(BASES[base], 3, PRIOR), form(X), Recipe(normalize=normalize))
     collection = Collection(family, "double")
     M = psd(14, 4)
     for key, K in list(naive(BASES[base], X, 3, PRIOR, normalize=normalize).items())[::2]:
@@ -245,7 +246,7 @@ def test_matrices_of_members_are_the_naive_products(base, normalize, form):
 
 def test_sample_weights_count_in_the_normalization():
     weight = np.random.default_rng(1).integers(1, 4, 14).astype(float)
-    family = ProductKernels(MIXED, 2).bind(X, sample_weight=weight)
+    family = bind_family(ProductKernels(MIXED, 2), Data(X, weight=weight))
     collection = Collection(family, "double")
     for key, K in naive(MIXED, X, 2, weight=weight).items():
         np.testing.assert_allclose(collection.matrix(collection.place(family.member(key))), K, rtol=1e-9, atol=1e-10)
@@ -253,7 +254,7 @@ def test_sample_weights_count_in_the_normalization():
 
 def test_the_prior_divides_the_values():
     M = psd(14, 4)
-    plain, divided = (ProductKernels(LINEAR, 3, prior).bind(X) for prior in (None, PRIOR))
+    plain, divided = (bind_family(ProductKernels(LINEAR, 3, prior), X) for prior in (None, PRIOR))
     for key in [(0,), (1, 2), (0, 1, 3)]:
         expected = plain.value(M, plain.member(key)) / PRIOR[len(key) - 1]
         assert divided.value(M, divided.member(key)) == pytest.approx(expected)
@@ -261,7 +262,7 @@ def test_the_prior_divides_the_values():
 
 
 def test_permuted_indices_are_one_member():
-    family = ProductKernels(LINEAR, 3).bind(X)
+    family = bind_family(ProductKernels(LINEAR, 3), X)
     collection = Collection(family)
     places = {collection.place(family.member(key)) for key in permutations((2, 0, 3))}
     assert places == {0}
@@ -274,18 +275,18 @@ def test_permuted_indices_are_one_member():
     [((0,), "x0"), ((0, 1), "x0 * x1"), ((1, 0), "x0 * x1"), ((0, 0), "x0^2"), ((0, 2, 2), "x0 * x2^2")],
 )
 def test_names_are_readable(key, name):
-    assert ProductKernels(LINEAR, 3).bind(X).member(key).kernel.name == name
+    assert bind_family(ProductKernels(LINEAR, 3), X).member(key).kernel.name == name
 
 
 def test_names_are_those_of_the_table():
     table = pd.DataFrame(X, columns=["age", "income", "height", "weight"])
-    family = ProductKernels([Linear(columns=name) for name in table], 2).bind(X, source=table)
+    family = bind_family(ProductKernels([Linear(columns=name) for name in table], 2), Data(X, table))
     assert family.member((0, 1)).kernel.name == "age * income"
     assert family.member((2, 2)).kernel.name == "height^2"
 
 
 def test_names_of_other_kernels_keep_their_parameters():
-    name = ProductKernels(MIXED, 2).bind(X).member((0, 1)).kernel.name
+    name = bind_family(ProductKernels(MIXED, 2), X).member((0, 1)).kernel.name
     assert name == "x0 * Gaussian(width=1) on x1, x2"
 
 
@@ -300,7 +301,7 @@ def test_constant_and_empty_features():
     V = np.column_stack([X[:, 0], np.ones(14), np.zeros(14)])
     base, M = [Linear(columns=[j]) for j in range(3)], psd(14, 1)
     with pytest.warns(match="x2"):
-        family = ProductKernels(base, 2).bind(V)
+        family = bind_family(ProductKernels(base, 2), V)
     assert family.value(M, family.member((0, 2))) == 0.0
     assert family.value(M, family.member((0, 1))) == pytest.approx(family.value(M, family.member((0,))), rel=1e-5)
     rng = np.random.default_rng(0)
@@ -309,7 +310,9 @@ def test_constant_and_empty_features():
 
 def test_precomputed_matrices_can_be_multiplied():
     grams = naive_base(MIXED, X)
-    family = ProductKernels(KernelBank.from_arrays(grams), 2).bind(np.arange(14)[:, None], normalize=None)
+    family = bind_family(
+        ProductKernels(KernelBank.from_arrays(grams), 2), np.arange(14)[:, None], Recipe(normalize=None)
+    )
     collection = Collection(family, "double")
     np.testing.assert_allclose(
         collection.matrix(collection.place(family.member((0, 3)))), grams[0] * grams[3], rtol=1e-9, atol=1e-12
@@ -324,15 +327,15 @@ def test_the_length_counts_all_multisets(r, degree):
     family = ProductKernels([Linear(columns=[j]) for j in range(r)], degree)
     assert len(family) == comb(r + degree, degree) - 1
     if r <= 6:
-        assert len(family.bind(np.random.default_rng(0).standard_normal((5, r))).every()) == len(family)
+        assert len(bind_family(family, np.random.default_rng(0).standard_normal((5, r))).every()) == len(family)
 
 
 def test_a_family_of_a_trillion_is_never_listed(monkeypatch):
     r, V = 300, rank_one_features(300, 15, 0)
     monkeypatch.setattr(
-        "manykernels.kernels.products.combinations_with_replacement", lambda *_: pytest.fail("it was listed")
+        "manykernels.kernels.product_family.combinations_with_replacement", lambda *_: pytest.fail("it was listed")
     )
-    family = ProductKernels([Linear(columns=[j]) for j in range(r)], 6).bind(V)
+    family = bind_family(ProductKernels([Linear(columns=[j]) for j in range(r)], 6), V)
     assert len(family) > 1e12
     M, rng = psd(15, 0), np.random.default_rng(0)
     for how in ("gradient", "uniform"):
@@ -376,16 +379,16 @@ def test_bases_that_are_none_are_refused(base):
 
 def test_cosine_is_refused():
     with pytest.raises(ValueError, match="normalize='cosine'"):
-        ProductKernels(LINEAR, 2).bind(X, normalize="cosine")
+        bind_family(ProductKernels(LINEAR, 2), X, Recipe(normalize="cosine"))
 
 
 def test_columns_that_are_not_there_are_said():
     with pytest.raises(ValueError, match="column"):
-        ProductKernels([Linear(columns=[9])], 2).bind(X)
+        bind_family(ProductKernels([Linear(columns=[9])], 2), X)
 
 
 def test_products_of_linear_kernels_are_held_as_columns():
-    family = ProductKernels(LINEAR, 3).bind(X)
+    family = bind_family(ProductKernels(LINEAR, 3), X)
     collection = Collection(family)
     for key in [(0,), (0, 1, 1), (2, 3)]:
         collection.place(family.member(key))
@@ -399,7 +402,7 @@ def test_products_of_linear_kernels_are_held_as_columns():
 @pytest.mark.parametrize("base", BASES.values(), ids=BASES)
 def test_the_factor_of_a_product(base):
     big = np.vstack([X] * 6)
-    member = ProductKernels(base, 2).bind(big).member((0, 3))
+    member = bind_family(ProductKernels(base, 2), big).member((0, 3))
     factor = member.kernel.kernel.factor(big[:, member.kernel.positions])
     if base is LINEAR:
         V = big[:, member.kernel.positions]

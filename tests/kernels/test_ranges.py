@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from manykernels import MKLClassifier, MKLRegressor
 from manykernels.compute.pairwise import scaled_distances, squared_distances
 from manykernels.kernels import Dirichlet, Gaussian, GaussianFamily, GaussianLadder, KernelBank, Linear
+from tests.binding import bind_with
 
 FORMS = [np.asarray, sp.csr_matrix]
 DEVICES = ["cpu", "torch:cpu"]
@@ -22,7 +23,7 @@ def naive_gaussian(X, Z, width):
 def bound(kernels, X, device="cpu", **options):
     if device != "cpu":
         pytest.importorskip("torch")
-    return KernelBank(kernels).bind(X, device=device, **options)
+    return bind_with(KernelBank(kernels), X, device=device, **options)
 
 
 @pytest.mark.parametrize("form", FORMS)

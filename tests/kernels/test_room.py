@@ -5,10 +5,11 @@ import gc
 import numpy as np
 import pytest
 
-from manykernels.compute.packed import triangle_size
+from manykernels.banks import Placement, bind
+from manykernels.banks.room import Room
+from manykernels.banks.storage import FactorStorage, PackedStorage, RecomputedStorage
+from manykernels.compute.triangles import triangle_size
 from manykernels.kernels import Gaussian, GaussianLadder, KernelBank, Linear, Polynomial
-from manykernels.kernels.room import Room
-from manykernels.kernels.storage import FactorStorage, PackedStorage, RecomputedStorage
 
 N = 60
 X = np.random.default_rng(0).normal(size=(N, 4))
@@ -32,7 +33,7 @@ def held(bank):
 
 @pytest.mark.parametrize("room", [0, 1, 3, 5, 100])
 def test_a_subset_holds_what_fits(room):
-    bank = KernelBank(PLAIN).bind(X, storage="recomputed", memory_budget=max(room * TRIANGLE, 1))
+    bank = bind(KernelBank(PLAIN), X, placement=Placement(storage="recomputed", budget=max(room * TRIANGLE, 1)))
     chosen = np.array([0, 2, 5, 7, 11])
     part = bank.subset(chosen)
     assert held(part) == min(room, 5)
@@ -47,7 +48,7 @@ def test_a_subset_holds_what_fits(room):
 
 
 def test_room_is_there_again_when_a_working_set_is_gone():
-    bank = KernelBank(PLAIN).bind(X, storage="recomputed", memory_budget=4 * TRIANGLE)
+    bank = bind(KernelBank(PLAIN), X, placement=Placement(storage="recomputed", budget=4 * TRIANGLE))
     first = bank.subset(np.arange(4))
     assert held(first) == 4
     assert held(bank.subset(np.arange(4, 8))) == 0
@@ -57,7 +58,7 @@ def test_room_is_there_again_when_a_working_set_is_gone():
 
 
 def test_a_subset_of_a_subset_counts_its_kernels_anew():
-    bank = KernelBank(PLAIN).bind(X, storage="recomputed", memory_budget=1)
+    bank = bind(KernelBank(PLAIN), X, placement=Placement(storage="recomputed", budget=1))
     part = bank.subset(np.array([1, 4, 6, 9])).subset(np.array([1, 3]))
     assert [type(s) for s in part.storages] == [RecomputedStorage]
     np.testing.assert_allclose(part.combine(np.array([1.0, 2.0])).array, naive(PLAIN)[[4, 9]].T @ [1.0, 2.0], atol=1e-5)
@@ -70,7 +71,7 @@ def test_a_subset_of_a_subset_counts_its_kernels_anew():
 @pytest.mark.parametrize("room", [0, 10**6])
 def test_factors_are_copied_where_there_is_room_and_shared_where_there_is_none(room):
     kernels = [Linear(columns=[j]) for j in range(4)] + [Polynomial(2, columns=[j]) for j in range(4)]
-    bank = KernelBank(kernels).bind(X, storage="factors")
+    bank = bind(KernelBank(kernels), X, placement=Placement(storage="factors"))
     bank.room = Room(room)
     chosen = np.array([0, 1, 3, 6])
     part = bank.subset(chosen)
@@ -90,10 +91,10 @@ def test_factors_are_copied_where_there_is_room_and_shared_where_there_is_none(r
 def test_few_factors_at_a_time_give_the_same(monkeypatch):
     """Where the chosen factors do not lie side by side, they are gathered in pieces."""
     kernels = [Linear(columns=[j]) for j in range(4)] + [Polynomial(3, columns=[j]) for j in range(4)]
-    bank = KernelBank(kernels).bind(X, storage="factors")
+    bank = bind(KernelBank(kernels), X, placement=Placement(storage="factors"))
     bank.room = Room(0)
-    monkeypatch.setattr("manykernels.kernels.storage._GATHERED", 8 * N * 5)
-    monkeypatch.setattr("manykernels.kernels.storage._KEPT", 0)
+    monkeypatch.setattr("manykernels.banks.storage._GATHERED", 8 * N * 5)
+    monkeypatch.setattr("manykernels.banks.storage._KEPT", 0)
     monkeypatch.setattr(FactorStorage._pieces, "__defaults__", (8 * N * 5,))
     part, grams = bank.subset(np.array([0, 2, 4, 5, 7])), naive(kernels)[[0, 2, 4, 5, 7]]
     beta = np.random.default_rng(1).normal(size=N)
@@ -112,7 +113,7 @@ def test_few_factors_at_a_time_give_the_same(monkeypatch):
 def test_a_ladder_holds_nodes_and_working_set_within_its_budget(budget):
     """In triangles: half of the budget at most is for the working set."""
     ladder = GaussianLadder(count=300)
-    bank = KernelBank([ladder]).bind(X, memory_budget=budget * TRIANGLE, reserve=60)
+    bank = bind(KernelBank([ladder]), X, placement=Placement(budget=budget * TRIANGLE, reserve=60))
     nodes = held(bank._nodes)
     assert nodes * TRIANGLE + bank.room.left <= budget * TRIANGLE
     part = bank.subset(np.arange(0, 300, 5))

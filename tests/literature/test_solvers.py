@@ -7,6 +7,7 @@ import pytest
 
 import manykernels.literature.smo as pairs
 from manykernels import MKLClassifier, MKLRegressor
+from manykernels.banks import Placement, Recipe, bind
 from manykernels.core.progress import listen
 from manykernels.core.solver import Sizes
 from manykernels.kernels import Gaussian, KernelBank
@@ -41,7 +42,12 @@ NAMES = [f"{solver.__name__}-{p:g}" for solver, p in PAIRS]
 def problem_of(grams, y, loss, norm, C=1.0, fit_intercept=True):
     y = np.atleast_2d(y)
     norm = LpNorm(norm) if isinstance(norm, (int, float)) else norm
-    bank = KernelBank.from_arrays(grams).bind(np.arange(y.shape[1])[:, None], normalize=None, precision="double")
+    bank = bind(
+        KernelBank.from_arrays(grams),
+        np.arange(y.shape[1])[:, None],
+        Recipe(normalize=None),
+        Placement(precision="double"),
+    )
     return Problem(bank, loss, norm, y, np.full(y.shape, float(C)), fit_intercept)
 
 

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
+from manykernels.banks import Placement, Recipe, bind, bind_family
+from manykernels.banks.collection import Collection
 from manykernels.core.progress import listen
 from manykernels.kernels import Gaussian, GaussianFamily, KernelBank, Linear, ProductKernels
-from manykernels.kernels.family import NEEDS_BEST, NEEDS_SAMPLE, BoundFamily, Collection
+from manykernels.kernels.family import NEEDS_BEST, NEEDS_SAMPLE, BoundFamily
 from manykernels.losses import EpsilonInsensitive, Hinge, Logistic, Squared
 from manykernels.norms import LpNorm, LpPenalty
 from manykernels.outer.automatic import automatic
@@ -35,14 +37,16 @@ def problem_of(family, loss, y, C=1.0, p=1, fit_intercept=True):
 
 
 def products(loss, y, C=1.0, p=1, **options):
-    return problem_of(PRODUCTS.bind(X), loss, y, C, p, **options)
+    return problem_of(bind(PRODUCTS, X), loss, y, C, p, **options)
 
 
 def enumerated(problem):
     """The same problem with a list of all products, as plain matrices."""
     base = [np.outer(X[:, j], X[:, j]) / np.mean(X[:, j] ** 2) for j in range(R)]
     grams = base + [base[i] * base[j] for i in range(R) for j in range(i + 1)]
-    bank = KernelBank.from_arrays(grams).bind(np.arange(N)[:, None], normalize=None, precision="double")
+    bank = bind(
+        KernelBank.from_arrays(grams), np.arange(N)[:, None], Recipe(normalize=None), Placement(precision="double")
+    )
     return Problem(bank, problem.loss, problem.norm, problem.y, problem.C, problem.fit_intercept)
 
 
@@ -161,7 +165,7 @@ def test_several_tasks_share_their_kernels():
 def test_weights_of_the_samples():
     """C of its own for each sample."""
     C = np.random.default_rng(1).uniform(0.1, 3.0, (1, N))
-    problem = FamilyProblem(PRODUCTS.bind(X), Squared(), LpNorm(1), REGRESSION, C)
+    problem = FamilyProblem(bind(PRODUCTS, X), Squared(), LpNorm(1), REGRESSION, C)
     assert greedy(problem).result.certificate.primal <= optimum(problem)[0] * (1 + 1e-3)
 
 
@@ -176,9 +180,9 @@ def test_only_selected_kernels_are_left():
 @pytest.mark.parametrize(("loss", "y"), [LOSSES[0], LOSSES[2]], ids=["squared", "hinge"])
 @pytest.mark.parametrize("C", [20.0])
 def test_a_continuum_is_no_worse_than_a_fine_grid(loss, y, C):
-    problem = problem_of(GaussianFamily(0.1, 30.0).bind(X[:, :2]), loss, y, C)
+    problem = problem_of(bind_family(GaussianFamily(0.1, 30.0), X[:, :2]), loss, y, C)
     widths = np.geomspace(0.1, 30.0, 200)
-    bank = KernelBank([Gaussian(width) for width in widths]).bind(X[:, :2])
+    bank = bind(KernelBank([Gaussian(width) for width in widths]), X[:, :2])
     grid = automatic(Problem(bank, loss, LpNorm(1), y, problem.C), tol=1e-4).certificate
     result = greedy(problem).result
     assert result.converged
@@ -190,7 +194,7 @@ def test_a_continuum_is_no_worse_than_a_fine_grid(loss, y, C):
 def test_a_width_for_each_feature_is_no_worse_than_a_common_one():
     y, V = REGRESSION, X[:, :2]
     common, own = (
-        greedy(problem_of(GaussianFamily(0.1, 30.0, per_feature=each).bind(V), Squared(), y, 1.0)).result
+        greedy(problem_of(bind_family(GaussianFamily(0.1, 30.0, per_feature=each), V), Squared(), y, 1.0)).result
         for each in (False, True)
     )
     assert own.certificate.primal <= common.certificate.primal * (1 + 1e-3)
@@ -199,10 +203,10 @@ def test_a_width_for_each_feature_is_no_worse_than_a_common_one():
 
 
 def test_a_search_that_misses_makes_no_exact_certificate(monkeypatch):
-    monkeypatch.setattr("manykernels.kernels.products._BEAM", 1)
+    monkeypatch.setattr("manykernels.kernels.product_family._BEAM", 1)
     V = np.random.default_rng(3).standard_normal((30, 12))
     y = (V[:, 0] * V[:, 1] * V[:, 2])[None]
-    family = ProductKernels([Linear(columns=[j]) for j in range(12)], 3).bind(V)
+    family = bind_family(ProductKernels([Linear(columns=[j]) for j in range(12)], 3), V)
     result = greedy(problem_of(family, Squared(), y - y.mean(), 10.0), max_iter=3).result
     assert not result.exact
 
@@ -281,20 +285,20 @@ def test_a_target_that_needs_no_kernel_by_the_greedy_method():
 
 def test_a_bound_of_the_norm_is_not_called_exact():
     V = np.random.default_rng(0).standard_normal((30, 25))
-    family = ProductKernels([Linear(columns=[j]) for j in range(25)], 3).bind(V)
+    family = bind_family(ProductKernels([Linear(columns=[j]) for j in range(25)], 3), V)
     y = (V[:, 0] * V[:, 1])[None]
     assert not stochastic_mirror(problem_of(family, Squared(), y, p=2), max_iter=5).result.exact
 
 
 def test_a_continuum_has_no_exact_certificate():
-    problem = problem_of(GaussianFamily(0.1, 30.0).bind(X[:, :2]), Squared(), REGRESSION, p=2)
+    problem = problem_of(bind_family(GaussianFamily(0.1, 30.0), X[:, :2]), Squared(), REGRESSION, p=2)
     result = stochastic_mirror(problem, max_iter=20).result
     assert not result.exact
     assert result.certificate.gap > 0
 
 
 def test_widths_can_be_drawn():
-    problem = problem_of(GaussianFamily(0.1, 30.0).bind(X[:, :2]), Squared(), REGRESSION, 10.0, p=2)
+    problem = problem_of(bind_family(GaussianFamily(0.1, 30.0), X[:, :2]), Squared(), REGRESSION, 10.0, p=2)
     found = stochastic_mirror(problem, max_iter=30)
     assert found.result.certificate.primal == pytest.approx(recomputed(problem, found), rel=1e-5)
     assert len(found.bank.names) > 10
@@ -331,7 +335,7 @@ def test_ctrl_c_keeps_the_model_so_far_if_someone_listens(solver, options):
 
 def interrupted_search(count):
     """The family, with a search that is interrupted when it is called for the count-th time."""
-    family, calls = PRODUCTS.bind(X), []
+    family, calls = bind(PRODUCTS, X), []
     original = family.best
 
     def best(M):
@@ -390,7 +394,7 @@ def test_weights_and_machine_belong_together_when_a_solve_is_interrupted(monkeyp
     ],
 )
 def test_a_wrong_norm_is_refused(solver, norm, words):
-    problem = FamilyProblem(PRODUCTS.bind(X), Squared(), norm, REGRESSION, np.ones((1, N)))
+    problem = FamilyProblem(bind(PRODUCTS, X), Squared(), norm, REGRESSION, np.ones((1, N)))
     with pytest.raises(TypeError, match=words):
         solver(problem)
 
@@ -422,7 +426,7 @@ def test_an_unknown_way_to_draw_is_named():
 
 
 def test_a_collection_is_a_bank_that_grows():
-    family = PRODUCTS.bind(X)
+    family = bind(PRODUCTS, X)
     collection = Collection(family, "double")
     keys = [(0,), (0, 1), (3, 3), (2,)]
     assert [collection.place(family.member(key)) for key in [*keys, (1, 0), (0,)]] == [0, 1, 2, 3, 1, 0]
@@ -438,7 +442,7 @@ def test_a_collection_is_a_bank_that_grows():
 
 @pytest.mark.parametrize("precision", ["single", "double"])
 def test_the_bank_of_a_collection_can_do_what_banks_do(precision):
-    family = PRODUCTS.bind(X)
+    family = bind(PRODUCTS, X)
     collection = Collection(family, precision)
     for key in [(0,), (0, 1), (3, 3)]:
         collection.place(family.member(key))
@@ -501,10 +505,10 @@ def test_a_bound_of_the_estimates_is_positive(B):
 def test_families_keep_to_their_memory():
     big = np.random.default_rng(0).normal(size=(300, 2))
     with pytest.raises(MemoryError, match="products of degree 5"):
-        ProductKernels([Linear()], 5).bind(big, memory_budget="10MB")
-    bound = GaussianFamily(1e-3, 1e3).bind(big, memory_budget="20MB")
+        bind_family(ProductKernels([Linear()], 5), big, placement=Placement(budget="10MB"))
+    bound = bind_family(GaussianFamily(1e-3, 1e3), big, placement=Placement(budget="20MB"))
     best = bound.best(np.outer(big[:, 0], big[:, 0]))
     assert bound.nodes.stack is None
-    held = GaussianFamily(1e-3, 1e3).bind(big)
+    held = bind_family(GaussianFamily(1e-3, 1e3), big)
     assert held.best(np.outer(big[:, 0], big[:, 0])).value == pytest.approx(best.value)
     assert held.nodes.stack is not None

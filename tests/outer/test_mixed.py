@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import manykernels.outer.newton as engine
+from manykernels.banks import Placement, Recipe, bind
 from manykernels.core.progress import listen
 from manykernels.kernels import KernelBank, standard_bank
 from manykernels.losses import EpsilonInsensitive, Hinge, Logistic, Squared, SquaredHinge
@@ -31,7 +32,12 @@ SINGLE = ["a", "a", "a", "b", "b", "c"]
 
 def problem_of(grams, y, loss, norm, C=1.0, fit_intercept=True):
     y = np.atleast_2d(y)
-    bank = KernelBank.from_arrays(grams).bind(np.arange(y.shape[1])[:, None], normalize=None, precision="double")
+    bank = bind(
+        KernelBank.from_arrays(grams),
+        np.arange(y.shape[1])[:, None],
+        Recipe(normalize=None),
+        Placement(precision="double"),
+    )
     return Problem(bank, loss, norm, y, np.full(y.shape, float(C)), fit_intercept)
 
 
@@ -117,7 +123,7 @@ def test_many_samples_and_groups_of_few_distinct_values(q, C):
     X = np.round(2 * rng.standard_normal((200, 6)))
     X[:, 0] += 0.1 * rng.standard_normal(200)
     y = np.sign(X[:, 0] * X[:, 1] + X[:, 2] + rng.standard_normal(200))
-    bank = standard_bank(X).bind(X, precision="double")
+    bank = bind(standard_bank(X), X, placement=Placement(precision="double"))
     problem = Problem(bank, Hinge(), MixedNorm(q).bind(bank.groups), y[None], np.full((1, 200), C))
     result = automatic(problem, tol=1e-4)
     assert result.converged

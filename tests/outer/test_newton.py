@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import manykernels.outer.newton as engine
+from manykernels.banks import Placement, Recipe, bind
 from manykernels.kernels import Gaussian, KernelBank, Linear, standard_bank
 from manykernels.losses import EpsilonInsensitive, Hinge, Logistic, Squared, SquaredHinge
 from manykernels.norms import LpNorm
@@ -27,7 +28,12 @@ LOSSES = [
 
 def problem_of(grams, y, loss, p, C=1.0, fit_intercept=True):
     y = np.atleast_2d(y)
-    bank = KernelBank.from_arrays(grams).bind(np.arange(y.shape[1])[:, None], normalize=None, precision="double")
+    bank = bind(
+        KernelBank.from_arrays(grams),
+        np.arange(y.shape[1])[:, None],
+        Recipe(normalize=None),
+        Placement(precision="double"),
+    )
     return Problem(bank, loss, LpNorm(p), y, np.full(y.shape, float(C)), fit_intercept)
 
 
@@ -117,7 +123,7 @@ def sonar_like(n=120, d=12, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, d))
     y = np.sign(X[:, 0] + np.sin(2 * X[:, 1]) + 0.5 * X[:, 2] * X[:, 3] + 0.3 * rng.standard_normal(n))
-    bank = standard_bank(X).bind(X, normalize="trace", precision="double")
+    bank = bind(standard_bank(X), X, Recipe(normalize="trace"), Placement(precision="double"))
     return bank, y[None, :]
 
 
@@ -272,7 +278,7 @@ def test_infinite_p_is_refused_and_auto_takes_care():
 
 def test_one_kernel():
     X = np.linspace(-1, 1, 20)[:, None]
-    bank = KernelBank([Gaussian(1.0)]).bind(X)
+    bank = bind(KernelBank([Gaussian(1.0)]), X)
     problem = Problem(bank, Hinge(), LpNorm(1.0), np.sign(X.T + 0.01), np.ones((1, 20)))
     result = newton(problem, tol=1e-6)
     assert result.converged
@@ -322,7 +328,7 @@ def test_a_set_of_one_kernel_is_not_exchanged_for_another_and_back():
     y = (4 * rng.uniform(size=40)).astype(int)
     for out in (slice(0, 14), slice(14, 27), slice(27, 40)):
         Z, target = np.delete(X, out, axis=0), np.delete(y, out).astype(float)
-        bank = KernelBank([Linear(), Gaussian(1.0)]).bind(Z)
+        bank = bind(KernelBank([Linear(), Gaussian(1.0)]), Z)
         problem = Problem(bank, Squared(), LpNorm(1.0), target[None, :], np.full((1, target.size), 10.0))
         for start in (np.array([1.0, 1e-6]), np.array([1e-6, 1.0])):
             assert newton(problem, tol=1e-3, max_iter=20, start=start).converged

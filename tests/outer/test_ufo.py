@@ -6,9 +6,10 @@ from functools import cache, cached_property
 import numpy as np
 import pytest
 
+from manykernels.banks import Recipe, bind
+from manykernels.banks.pairs import PairValues
 from manykernels.kernels import Gaussian, KernelBank, Linear, Nystroem, Polynomial
-from manykernels.kernels.features import FeatureMaps
-from manykernels.kernels.pairs import PairValues
+from manykernels.kernels.feature_maps import FeatureMaps
 from manykernels.losses import (
     EpsilonInsensitive,
     Hinge,
@@ -71,7 +72,7 @@ class Case:
 
     def theta(self, C, alpha, *, exact=False, form=SampleTheta, p=None, budget=LARGE, loss=None, **options):
         C, m, loss = costs(C, len(self.y)), len(self.columns), loss or self.loss
-        bank = KernelBank([Linear(columns=columns) for columns in self.columns]).bind(self.X, normalize=None)
+        bank = bind(KernelBank([Linear(columns=columns) for columns in self.columns]), self.X, Recipe(normalize=None))
         rule = make_rule(loss, alpha, C.sum(), m, p=p, exact=exact)
         if form is SampleTheta:
             return SampleTheta(PairValues(bank, 0.0, budget), loss, self.targets, C, rule, **options)
@@ -475,7 +476,7 @@ def test_the_bound_of_theorem_2_holds_along_the_way():
     rng = np.random.default_rng(3)
     X, n, delta, F = rng.standard_normal((40, 3)), 40, 0.1, 4
     y = np.where(X[:, :1] + 0.5 * rng.standard_normal((n, 1)) > 0, 1.0, -1.0)
-    bank = KernelBank([Gaussian(1.0), Gaussian(4.0), Linear(), Polynomial(2)]).bind(X, normalize="cosine")
+    bank = bind(KernelBank([Gaussian(1.0), Gaussian(4.0), Linear(), Polynomial(2)]), X, Recipe(normalize="cosine"))
     loss, C, lam = OneVsRest(Hinge(), 1), np.ones(n), 1.0 / n
     assert PairValues(bank, 0.0, LARGE).diagonals().max() <= 1.0 + 1e-12
 
@@ -679,7 +680,7 @@ def test_rounded_kernel_values_leave_the_gap_positive(name, cost, exact):
     """Wide Gaussians in single precision: nearly of rank one, and not quite positive semidefinite."""
     X = np.random.default_rng(5).standard_normal((30, 2))
     own = case(name, 3, n=30)
-    bank = KernelBank([Gaussian(0.5), Gaussian(50.0), Polynomial(3)]).bind(X)
+    bank = bind(KernelBank([Gaussian(0.5), Gaussian(50.0), Polynomial(3)]), X)
     C = np.full(30, cost)
     rule = make_rule(own.loss, 0.0, C.sum(), 3, exact=exact)
     result = ufo(SampleTheta(PairValues(bank, 1.0, LARGE), own.loss, own.targets, C, rule), epochs=20)
@@ -691,7 +692,7 @@ def test_rounded_kernel_values_leave_the_gap_positive(name, cost, exact):
 def test_a_kernel_without_any_feature_has_norm_zero():
     own = case("hinge", 3)
     kernels = [Linear(columns=[0]), Nystroem(Linear(columns=[1]), np.zeros((2, 1))), Linear(columns=[3, 4])]
-    bank = KernelBank(kernels).bind(own.X, normalize=None)
+    bank = bind(KernelBank(kernels), own.X, Recipe(normalize=None))
     rule, maps = make_rule(own.loss, 0.0, N, 3), FeatureMaps(bank.bound, bank.scale, False, 0.0)
     sums = SampleTheta(PairValues(bank, 0.0, LARGE), own.loss, own.y, np.ones(N), rule)
     vectors = FeatureTheta(maps, own.X, own.loss, own.y, np.ones(N), rule)

@@ -16,6 +16,7 @@ from scipy.stats import rankdata
 from sklearn.preprocessing import StandardScaler
 
 from manykernels import datasets
+from manykernels.banks import bind_family
 from manykernels.kernels import Linear, ProductKernels
 from manykernels.literature.hierarchical import hierarchical
 from manykernels.losses import Squared
@@ -152,9 +153,9 @@ class Hierarchical:
         self.C, self.degree, self.max_kernels = C, degree, max_kernels
 
     def fit(self, X, y):
-        family = ProductKernels([Linear(columns=[j]) for j in range(X.shape[1])], self.degree).bind(X)
+        family = bind_family(ProductKernels([Linear(columns=[j]) for j in range(X.shape[1])], self.degree), X)
         found = hierarchical(family, Squared(), y[None], np.full((1, len(y)), self.C), max_kernels=self.max_kernels)
-        self.kernel, self.machine = found.bank.learned(found.result.weights), found.result.machine
+        self.kernel, self.machine = found.bank.kernel(found.result.weights), found.result.machine
         return self
 
     def predict(self, X):

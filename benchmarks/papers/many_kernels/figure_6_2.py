@@ -17,6 +17,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 
 from benchmarks.papers.many_kernels.common import arguments, conclude, plot, split
+from manykernels.banks import Placement, Recipe, bind, bind_family
 from manykernels.kernels import KernelBank, Linear, ProductKernels
 from manykernels.losses import Squared
 from manykernels.norms import LpNorm
@@ -30,7 +31,7 @@ DEGREE, C = 3, 1e5
 
 def stochastic(X, y, draw: str, steps: int):
     started = time.perf_counter()
-    family = ProductKernels([Linear(columns=[j]) for j in range(X.shape[1])], DEGREE).bind(X)
+    family = bind_family(ProductKernels([Linear(columns=[j]) for j in range(X.shape[1])], DEGREE), X)
     ready = time.perf_counter() - started
     problem = FamilyProblem(family, Squared(), LpNorm(2), y[None], np.full((1, len(y)), C))
     found = stochastic_mirror(problem, max_iter=steps, draw=draw, precision="double")
@@ -44,7 +45,12 @@ def explicit(X, y, limit: float):
     base = X / np.sqrt(np.mean(X**2, axis=0))
     sets = [own for d in range(1, DEGREE + 1) for own in combinations_with_replacement(range(X.shape[1]), d)]
     Z = np.column_stack([np.prod(base[:, own], axis=1) for own in sets])
-    bank = KernelBank([Linear(columns=[k]) for k in range(Z.shape[1])]).bind(Z, normalize=None, precision="double")
+    bank = bind(
+        KernelBank([Linear(columns=[k]) for k in range(Z.shape[1])]),
+        Z,
+        Recipe(normalize=None),
+        Placement(precision="double"),
+    )
     ready = time.perf_counter() - started
     problem = Problem(bank, Squared(), LpNorm(2), y[None], np.full((1, len(y)), C))
     result = group_lasso(problem, tol=1e-6, max_iter=200)

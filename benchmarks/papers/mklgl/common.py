@@ -57,6 +57,6 @@ def best_C(kernels: KernelBank, X: np.ndarray, y: np.ndarray, norm: float, cv: i
 
 def accuracy(setting: Setting, result: Result, Z: np.ndarray, w: np.ndarray) -> float:
     """Return the accuracy of a result on new samples, in percent."""
-    kernel = setting.problem("double").bank.learned(result.weights)
+    kernel = setting.problem("double").bank.kernel(result.weights)
     decision = kernel.predict(Z, result.machine.beta)[0] + result.machine.intercept[0]
     return 100.0 * float(np.mean(np.where(decision > 0, 1.0, -1.0) == w))

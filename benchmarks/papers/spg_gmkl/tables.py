@@ -21,6 +21,7 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
 from manykernels import MKLClassifier, datasets
+from manykernels.banks import Recipe, bind
 from manykernels.core.progress import listen
 from manykernels.kernels import Gaussian, KernelBank, standard_bank
 from manykernels.literature.pgd import pgd
@@ -66,10 +67,12 @@ def folds(X, y, n_folds: int):
     return [train for train, _ in StratifiedKFold(n_folds, shuffle=True, random_state=0).split(X, y)]
 
 
-def bind(X, product: bool):
+def bound(X, product: bool):
     if product:
-        return KernelBank([Gaussian(1.0, columns=[j]) for j in range(X.shape[1])]).bind_product(X)
-    return standard_bank(X).bind(X, normalize="trace")
+        return bind(
+            KernelBank([Gaussian(1.0, columns=[j]) for j in range(X.shape[1])]), X, Recipe(combination="product")
+        )
+    return bind(standard_bank(X), X, Recipe(normalize="trace"))
 
 
 def best_C(X, y, penalty, product: bool) -> float:
@@ -90,7 +93,7 @@ def run(name: str, p: float, product: bool, solvers: dict[str, Callable], n_fold
     C = best_C(X, y, penalty, product)
     rows = {key: [] for key in solvers}
     for train in folds(X, y, n_folds) if name != "leukemia" else [np.arange(y.size)]:
-        bank = bind(X[train], product)
+        bank = bound(X[train], product)
         problem = Problem(bank, Hinge(), penalty, y[None, train], np.full((1, train.size), C))
         for key, solve in solvers.items():
             solve(problem, max_iter=2)  # compiles

@@ -15,8 +15,9 @@ import sys
 import numpy as np
 
 from benchmarks.papers.ufo.table_1 import load
+from manykernels.banks import Placement, Recipe, bind
+from manykernels.banks.pairs import PairValues
 from manykernels.kernels import standard_bank
-from manykernels.kernels.pairs import PairValues
 from manykernels.losses import Hinge, Logistic, OneVsRest
 from manykernels.norms import ElasticNorm
 from manykernels.outer.group_lasso import group_lasso
@@ -32,7 +33,7 @@ def main() -> None:
         X, y = load(name)
         X = (X - X.mean(axis=0)) / X.std(axis=0)
         labels, n = np.where(y == np.unique(y)[1], 1.0, -1.0), len(y)
-        bank = standard_bank(X).bind(X, normalize="cosine", storage="recomputed")
+        bank = bind(standard_bank(X), X, Recipe(normalize="cosine"), Placement(storage="recomputed"))
         pairs, m = PairValues(bank, 0.0, 8 * 10**9), bank.n_kernels
         for loss in (Hinge(), Logistic()):
             for C in (1.0, 100.0):
@@ -49,7 +50,7 @@ def run(words: str, pairs: PairValues, loss, labels, C: float, alpha: float, n: 
         return ufo(theta, epochs=epochs, sampling=sampling, tol=tol)
 
     best = walk(True, 3000, tol=1e-6).certificate
-    bank = standard_bank(pairs.bank.X).bind(pairs.bank.X, normalize="cosine")
+    bank = bind(standard_bank(pairs.bank.X), pairs.bank.X, Recipe(normalize="cosine"))
     problem = Problem(bank, loss, ElasticNorm(alpha * C * n), labels[None], np.full((1, n), C), False)
     batch = group_lasso(problem, tol=1e-3, max_iter=300).certificate
     print(f"\n{words}: optimum {best.dual:.6g} (gap {best.gap:.0e}), batch {batch.primal:.6g} (gap {batch.gap:.0e})")

@@ -22,8 +22,9 @@ from sklearn.svm import SVC
 
 from benchmarks.papers.vskl.table_1 import load
 from manykernels import UFOMKLClassifier
+from manykernels.banks import Placement, bind
+from manykernels.banks.pairs import PairValues
 from manykernels.kernels import Gaussian, KernelBank
-from manykernels.kernels.pairs import PairValues
 from manykernels.literature.obscure import obscure
 from manykernels.losses import MulticlassHinge
 from manykernels.outer.ufo import ufo
@@ -79,18 +80,18 @@ def against_kernels(X, y, views, split, epochs: int) -> None:
                 words = f"{len(kernels):5d} kernels, alpha {alpha:g}, {step}"
                 report(words, classifier(kernels, epochs, alpha, step), X, y, split)
         obscure_line(kernels, X, y, split, epochs)
-    K = bank(X[train], views, 20).bind(X[train])
+    K = bind(bank(X[train], views, 20), X[train])
     started = time.perf_counter()
     weights = np.full(K.n_kernels, 1.0 / K.n_kernels)
     svc = SVC(C=C, kernel="precomputed").fit(K.combine(weights).array, y[train])
     print(f"the mean of 120 kernels, sklearn SVC   {time.perf_counter() - started:8.1f} s  "
-          f"{100 * svc.score(K.cross(X[test], weights), y[test]):5.1f} %")  # fmt: skip
+          f"{100 * svc.score(K.kernel(weights).cross(X[test]), y[test]):5.1f} %")  # fmt: skip
 
 
 def obscure_line(kernels: KernelBank, X, y, split, epochs: int) -> None:
     train, test = split
     started = time.perf_counter()
-    bound = kernels.bind(X[train], storage="recomputed")
+    bound = bind(kernels, X[train], placement=Placement(storage="recomputed"))
     codes = np.unique(y, return_inverse=True)[1].astype(float)
     result = obscure(
         PairValues(bound, 0.0, 8 * 10**9),
@@ -102,7 +103,7 @@ def obscure_line(kernels: KernelBank, X, y, split, epochs: int) -> None:
     )
     seconds = time.perf_counter() - started
     total = result.coef.sum()
-    scores = bound.cross(X[test], result.coef / total) @ (total * result.beta)
+    scores = bound.kernel(result.coef / total).cross(X[test]) @ (total * result.beta)
     accuracy = 100 * np.mean(scores.argmax(axis=1) == codes[test])
     print(f"{bound.n_kernels:5d} kernels, OBSCURE p=1.01       {seconds:8.1f} s  {accuracy:5.1f} %  "
           f"{np.count_nonzero(result.norms):5d} kernels", flush=True)  # fmt: skip
@@ -119,7 +120,7 @@ def against_alpha(X, y, views, split, epochs: int) -> None:
 def convergence(X, y, views, split, epochs: int) -> None:
     print("\nFigure 2, top: the objective against time, alpha = 0, 120 kernels")
     train, _ = split
-    bound = bank(X[train], views, 20).bind(X[train], storage="recomputed")
+    bound = bind(bank(X[train], views, 20), X[train], placement=Placement(storage="recomputed"))
     pairs, loss = PairValues(bound, 0.0, 8 * 10**9), MulticlassHinge(17)
     pairs.triangle  # noqa: B018 - computed before anything is timed
     target = np.unique(y, return_inverse=True)[1].astype(float)[train, None]

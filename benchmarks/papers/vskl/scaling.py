@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.papers.spg_gmkl.tables import OutOfTimeError, load
+from manykernels.banks import Recipe, bind
 from manykernels.core.progress import listen
 from manykernels.kernels import Gaussian, KernelBank, standard_bank
 from manykernels.literature.hessian import hessian
@@ -37,7 +38,9 @@ DATA = ("liver", "ionosphere", "sonar")
 def l1_problem(X, y, n_widths: int, C: float = 1000.0) -> Problem:
     widths = np.geomspace(0.1, 10.0, n_widths)
     varies = np.flatnonzero(X.std(axis=0) > 0)
-    bank = KernelBank([Gaussian(float(w), columns=[int(j)]) for j in varies for w in widths]).bind(X, normalize="trace")
+    bank = bind(
+        KernelBank([Gaussian(float(w), columns=[int(j)]) for j in varies for w in widths]), X, Recipe(normalize="trace")
+    )
     return Problem(bank, Hinge(), LpNorm(1), y[None], np.full((1, y.size), C * y.size))  # unit trace: K is 1/n small
 
 
@@ -109,7 +112,7 @@ def groups(limit: float) -> None:
     print("data          q     C  turns mean/most  mirror to 1e-3: s (SVMs) [gap]   auto to 1e-4: s (SVMs)   ratio")
     for name in DATA:
         X, y = load(name)
-        bank = standard_bank(X).bind(X)
+        bank = bind(standard_bank(X), X)
         for q in (1.0, 2.0, 3.0, np.inf):
             for C in (1.0, 100.0):
                 norm = MixedNorm(q).bind(bank.groups)

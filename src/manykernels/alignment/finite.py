@@ -82,10 +82,11 @@ def uniform(bank: Any, target: Target) -> Aligned:
     Examples
     --------
     >>> import numpy as np
+    >>> from manykernels.banks import bind
     >>> from manykernels.alignment import Target
     >>> from manykernels.alignment.finite import uniform
     >>> from manykernels.kernels import KernelBank, Linear
-    >>> bank = KernelBank([Linear(columns=[j]) for j in range(2)]).bind(np.array([[1.0, 2.0], [1.5, 2.0]]))
+    >>> bank = bind(KernelBank([Linear(columns=[j]) for j in range(2)]), np.array([[1.0, 2.0], [1.5, 2.0]]))
     >>> uniform(bank, Target.of_values([0.0, 1.0])).weights
     array([1., 0.])
     """
@@ -100,11 +101,12 @@ def independent(bank: Any, target: Target) -> Aligned:
     Examples
     --------
     >>> import numpy as np
+    >>> from manykernels.banks import bind
     >>> from manykernels.alignment import Target
     >>> from manykernels.alignment.finite import independent
     >>> from manykernels.kernels import KernelBank, Linear
     >>> X = np.array([[1.0, 0.1], [1.2, -0.1], [-1.0, 0.1], [-1.2, -0.1]])
-    >>> bank = KernelBank([Linear(columns=[j]) for j in range(2)]).bind(X)
+    >>> bank = bind(KernelBank([Linear(columns=[j]) for j in range(2)]), X)
     >>> independent(bank, Target.of_classes([1, 1, -1, -1])).weights.round(2)
     array([1., 0.])
     """
@@ -124,11 +126,13 @@ def quadratic(bank: Any, target: Target) -> Aligned:
     Examples
     --------
     >>> import numpy as np
+    >>> from manykernels.banks import Placement, bind
     >>> from manykernels.alignment import Target
     >>> from manykernels.alignment.finite import quadratic
-    >>> from manykernels.kernels import Gaussian, KernelBank
+    >>> from manykernels.kernels import Gaussian
     >>> X = np.random.default_rng(0).normal(size=(40, 2))
-    >>> bank = KernelBank([Gaussian(1.0, columns=[j]) for j in range(2)]).bind(X, precision="double")
+    >>> kernels = [Gaussian(1.0, columns=[j]) for j in range(2)]
+    >>> bank = bind(kernels, X, placement=Placement(precision="double"))
     >>> found = quadratic(bank, Target.of_values(X[:, 0]))
     >>> found.weights.round(2), bool(found.bound - found.alignment < 1e-9)
     (array([0.97, 0.03]), True)

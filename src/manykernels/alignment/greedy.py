@@ -25,12 +25,13 @@ import numpy as np
 
 from manykernels.alignment.finite import Aligned, aligned, alike, combined_alignment, nonnegative, upper_bound
 from manykernels.alignment.measures import Target, centered_norms
+from manykernels.banks.collection import Collection
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.checks import check_choice
 from manykernels.core.progress import emit, is_listened_to
 from manykernels.core.results import Step
 from manykernels.kernels.centered import centered, inner_matrix
-from manykernels.kernels.family import BoundFamily, Collection
+from manykernels.kernels.family import BoundFamily
 
 METHODS = ("corrective", "stagewise", "frank_wolfe")
 # Kernels of a list that join at once: a look at all of them is dear.
@@ -67,11 +68,12 @@ def greedy(
     Examples
     --------
     >>> import numpy as np
+    >>> from manykernels.banks import bind_family
     >>> from manykernels.alignment import Target
     >>> from manykernels.alignment.greedy import greedy
     >>> from manykernels.kernels import GaussianFamily
     >>> X = np.random.default_rng(0).normal(size=(80, 3))
-    >>> found = greedy(GaussianFamily(0.1, 100.0).bind(X), Target.of_classes(X[:, 0] > 0))
+    >>> found = greedy(bind_family(GaussianFamily(0.1, 100.0), X), Target.of_classes(X[:, 0] > 0))
     >>> found.converged, len(found.weights) < 5
     (True, True)
     """

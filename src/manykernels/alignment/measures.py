@@ -159,7 +159,7 @@ def alignments(bank: Any, target: Target) -> np.ndarray:
 
     Parameters
     ----------
-    bank : BoundBank
+    bank : PackedBank
     target : Target
 
     Returns
@@ -169,10 +169,11 @@ def alignments(bank: Any, target: Target) -> np.ndarray:
     Examples
     --------
     >>> import numpy as np
+    >>> from manykernels.banks import bind
     >>> from manykernels.alignment import Target, alignments
     >>> from manykernels.kernels import KernelBank, Linear
     >>> X = np.array([[1.0, 0.1, 3.0], [1.2, -0.1, 3.0], [-1.0, 0.1, 3.0], [-1.2, -0.1, 3.0]])
-    >>> bank = KernelBank([Linear(columns=[j]) for j in range(3)]).bind(X)
+    >>> bank = bind(KernelBank([Linear(columns=[j]) for j in range(3)]), X)
     >>> alignments(bank, Target.of_classes([1, 1, -1, -1])).round(2)
     array([0.99, 0.  , 0.  ])
     """

@@ -6,8 +6,8 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, eigh, get_blas_funcs, qr
 
 from manykernels.compute.compiled import njit
-from manykernels.compute.packed import mirror_rows
 from manykernels.compute.threads import one_blas_thread, parallel
+from manykernels.compute.triangles import mirror_rows
 from manykernels.core.results import OVERFLOWS
 
 _FAST = {"reassoc", "contract", "nsz", "arcp"}

@@ -53,7 +53,7 @@ class Bank(Protocol):
     """
 
     @property
-    def capabilities(self) -> frozenset[str]: ...
+    def can(self) -> frozenset[str]: ...
     @property
     def concurrent(self) -> bool:
         """Whether several problems may use it at once."""

@@ -82,6 +82,7 @@ class CheckedRows:
     """
 
     ndim = 2
+    is_read_in_blocks = True
 
     def __init__(self, source: Any, allow_nan: bool, check: Callable[[np.ndarray], None] | None = None) -> None:
         if len(source.shape) != 2:

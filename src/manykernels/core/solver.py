@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -29,11 +29,20 @@ class Need:
         With the method that it tries last, when all others have failed; the least there is without one.
     works_on_few : bool
         Whether it holds a few kernels to work on, where the bank itself does not fit into memory.
+    asks : frozenset of str
+        What the bank must be able to do.
+    smooth : bool
+        Whether the loss is.
+    at_once : int
+        How many problems are solved at the same time, each with these bytes.
     """
 
     n_bytes: int
     last_resort: int = 0
     works_on_few: bool = False
+    asks: frozenset[str] = frozenset()
+    smooth: bool = False
+    at_once: int = 1
 
     @property
     def most(self) -> int:
@@ -100,13 +109,25 @@ class Solver:
         module, _, name = self.run.partition(":")
         return getattr(import_module(module), name)
 
-    def can_do_with(self, capabilities: Any) -> bool:
+    def need_for(self, sizes: Sizes, norms: Iterable[Any], loss: Any, at_once: int = 1) -> Need:
+        """Return what it needs for the most demanding of some norms, solving so many problems at the same time."""
+        needs = [self.need(sizes, norm, loss) for norm in norms]
+        return Need(
+            n_bytes=max(need.n_bytes for need in needs),
+            last_resort=max(need.most for need in needs),
+            works_on_few=any(need.works_on_few for need in needs),
+            asks=self.needs,
+            smooth=loss.smooth,
+            at_once=at_once,
+        )
+
+    def can_do_with(self, can: Any) -> bool:
         """Return whether a bank that offers this is enough."""
-        return self.needs <= set(capabilities)
+        return self.needs <= set(can)
 
     def require(self, problem: Any) -> None:
         """Raise TypeError before any work if the kernels, the norm or the loss are not what it needs."""
-        missing = sorted(self.needs - problem.bank.capabilities)
+        missing = sorted(self.needs - problem.bank.can)
         if missing:
             raise TypeError(f"solver={self.name!r} needs kernels that offer {', '.join(missing)}; these do not.")
         self.refuse(problem.norm, problem.loss)

@@ -17,7 +17,9 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from manykernels.alignment.finite import MOST_LISTED, Aligned, independent, quadratic, uniform
 from manykernels.alignment.greedy import METHODS, greedy
 from manykernels.alignment.measures import Target, centered_alignment, overfits
-from manykernels.compute.memory import budget_bytes, human_bytes
+from manykernels.banks import Data, Placement, Recipe, bind, bind_family
+from manykernels.banks.definiteness import CHECKS, check_combination
+from manykernels.banks.plan import left_beside
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.checks import check_choice, check_count, check_number
 from manykernels.core.notices import warn
@@ -27,14 +29,11 @@ from manykernels.estimators.kernel_estimator import (
     KernelEstimator,
     print_step,
 )
-from manykernels.estimators.memory_plan import HEADROOM
 from manykernels.estimators.predictor import Predictor
 from manykernels.kernels import GaussianFamily
-from manykernels.kernels.bound import learned_kernel
-from manykernels.kernels.checks import CHECKS, check_combination
 from manykernels.kernels.family import Family
+from manykernels.kernels.lazy_names import sums_by_group
 from manykernels.kernels.standard import tell_choice
-from manykernels.kernels.texts import sums_by_group
 
 ALIGNMENTS = ("greedy", "qp", "independent", "uniform", "stagewise", "frank_wolfe")
 _FOR_LISTS = ("qp", "independent", "uniform")
@@ -140,19 +139,18 @@ class AlignedEstimator(KernelEstimator):
             own = self._align(
                 kernels, table, X[train], samples.weight[train], target_of(y[train], samples.weight[train])
             )
-        kernel = learned_kernel(own.bank, own.weights, np.zeros(1, dtype=int))
+        kernel = own.bank.kernel(own.weights, np.zeros(1, dtype=int))
         K = kernel.pairwise(X[held_out], X[held_out])
         return centered_alignment(K, target_of(y[held_out], samples.weight[held_out]))
 
     def _align(self, kernels: Any, table: Any, X: Any, weight: np.ndarray, target: Target) -> Aligned:
         """Bind the kernels to samples and learn the weights."""
         left = self._memory_for_kernels(X.shape[0])
-        options: dict[str, Any] = {"source": table, "normalize": self.normalize, "sample_weight": weight}
+        data, recipe = Data(X, table, weight), Recipe(self.normalize, check=self.check_kernels)
         with one_blas_thread():
             if isinstance(kernels, Family):
-                return self._greedy(kernels.bind(X, memory_budget=left, **options), target)
-            options["check_kernels"] = self.check_kernels
-            bank = self._bank(table).bind(X, memory_budget=left // 2, precision="double", **options)
+                return self._greedy(bind_family(kernels, data, recipe, Placement(left)), target)
+            bank = bind(self._bank(table), data, recipe, Placement(left // 2, precision="double"))
             if self.alignment == "uniform":
                 return uniform(bank, target)
             if self.alignment == "independent":
@@ -163,12 +161,7 @@ class AlignedEstimator(KernelEstimator):
 
     def _memory_for_kernels(self, n: int) -> int:
         """Return the bytes that are left for kernels beside the matrices of n samples, or say that there are none."""
-        budget = budget_bytes(self.memory_budget)
-        left = int((1 - HEADROOM) * budget) - _MATRICES * 8 * n * n
-        if left <= 0:
-            need = human_bytes(_MATRICES * 8 * n * n / (1 - HEADROOM))
-            raise MemoryError(f"memory_budget is {human_bytes(budget)}, but matrices of {n} samples need {need}.")
-        return left
+        return left_beside(self.memory_budget, _MATRICES * 8 * n * n, f"matrices of {n} samples")
 
     def _greedy(self, bound: Any, target: Target) -> Aligned:
         if self.alignment == "qp":  # columns on demand, to the optimum
@@ -183,7 +176,7 @@ class AlignedEstimator(KernelEstimator):
         n = bank.n_samples
         self._predictors = [
             Predictor(
-                kernel=learned_kernel(bank, weights, np.arange(n)),
+                kernel=bank.kernel(weights),
                 coef=np.zeros((0, n)),
                 intercept=np.zeros(0),
                 active=np.flatnonzero(weights > 0),

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from contextvars import copy_context
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import assert_all_finite, check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from manykernels.banks import Approximation, Data, Placement, Recipe, bind, bind_family, plan
+from manykernels.banks.definiteness import CHECKS, check_combination, name_culprit
+from manykernels.banks.plan import Extent, exact_bytes, left_beside, plan_features
 from manykernels.compute.gpu import check_device
 from manykernels.compute.memory import budget_bytes, human_bytes
 from manykernels.core.checks import check_choice, check_count, check_number, is_number
@@ -25,29 +28,28 @@ from manykernels.core.protocols import Bank
 from manykernels.core.results import OVERFLOWS, Certificate, Result
 from manykernels.core.rows import CheckedRows, is_on_disk, refuse_row_source
 from manykernels.core.samples import Samples, distinct_samples
-from manykernels.core.solver import Solver
+from manykernels.core.solver import Need, Sizes, Solver
 from manykernels.estimators.contributions import ContributionsMixin
 from manykernels.estimators.kernel_estimator import (
     KernelEstimator,
     check_costs,
     print_step,
 )
-from manykernels.estimators.memory_plan import DOUBLE_BELOW, HEADROOM, MemoryPlan, exact_bytes, plan_memory
 from manykernels.estimators.predictor import Predictor
 from manykernels.estimators.solvers import find_solver
 from manykernels.kernels import Gaussian, KernelBank, ParametricKernel
 from manykernels.kernels.approximate import METHODS, check_rank
-from manykernels.kernels.checks import CHECKS, check_combination, name_culprit
 from manykernels.kernels.family import Family
-from manykernels.kernels.parametric import ParametricBank
+from manykernels.kernels.lazy_names import run_lengths, sums_by_group
 from manykernels.kernels.standard import tell_choice
-from manykernels.kernels.texts import run_lengths, sums_by_group
 from manykernels.losses import Loss
 from manykernels.norms import LpNorm, Norm
 from manykernels.outer.family import FamilyProblem, FamilyResult
 from manykernels.outer.zero_kernels import without_zero_kernels
 from manykernels.problem import Problem
 
+# A tighter tol than this starts in double precision.
+DOUBLE_BELOW = 1e-5
 # Rounded kernel values may move the objective by this part of tol.
 _ROUNDING_SHARE = 0.1
 # Matrices of all samples that learning from a family of kernels holds, beside the kernels it selects.
@@ -55,14 +57,18 @@ _FAMILY_MATRICES = 8
 
 
 @dataclass
-class Workbench:
-    """What one fit leaves for the next on the same data: bound kernels by precision, and weights to start from."""
+class WarmStart:
+    """What one fit leaves for the next on the same data: the bank, and the weights to start from."""
 
-    banks: dict[str, Bank] = field(default_factory=dict)
+    bank: Any = None
     weights: list[np.ndarray] | None = None
     norms: tuple[Norm, ...] = ()  # all that will be learned with these kernels, where it is not one
-    solver_bytes: int | None = None
+    spare: int | None = None  # bytes for the solver
     is_told: bool = False  # that the exact problem is cheaper
+
+    def has(self, precision: str) -> bool:
+        """Return whether the bank has so many digits."""
+        return self.bank is not None and (precision == "single" or self.bank.precision == "double")
 
     def starts(self, problems: list[Problem]) -> list[np.ndarray | None]:
         """Return where each problem starts: at the last weights, if there are any."""
@@ -127,7 +133,7 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
         """Return the client of the workers that hold the kernels, None where they are held here."""
         if not self._is_distributed():
             return None
-        from manykernels.distributed import find_client  # noqa: PLC0415 - it needs an optional dependency
+        from manykernels.banks.cluster import find_client  # noqa: PLC0415 - it needs an optional dependency
 
         return find_client(self.n_jobs)
 
@@ -177,7 +183,7 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
 
     # -- fit ------------------------------------------------------------------------------------------------
 
-    def _fit(self, given: Any, y: Any, sample_weight: Any, workbench: Workbench | None = None) -> None:
+    def _fit(self, given: Any, y: Any, sample_weight: Any, warm: WarmStart | None = None) -> None:
         raise NotImplementedError
 
     def _fit_tasks(
@@ -188,60 +194,68 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
         y: np.ndarray,
         C: np.ndarray,
         offset: float = 0.0,
-        workbench: Workbench | None = None,
+        warm: WarmStart | None = None,
     ) -> bool:
         """Learn the machines of the tasks, y and C of shape (n_tasks, n_distinct), and set the attributes.
 
-        ``offset`` was subtracted from y and goes to the intercepts; a workbench carries kernels and weights from one
-        fit to the next. Returns whether Ctrl-C ended the fit early.
+        ``offset`` was subtracted from y and goes to the intercepts; a warm start carries the bank and the weights from
+        one fit to the next. Returns whether Ctrl-C ended the fit early.
         """
         check_costs(C)
         if isinstance(self.kernels, Family):
             return self._fit_family(self.kernels, table, X, samples, y, C, offset)
-        workbench = Workbench() if workbench is None else workbench
-        if not workbench.banks and self.combination == "sum":
-            tell_choice(self.kernels, table)
-        if self.missing == "ignore" and isinstance(X, CheckedRows):
-            X.check = lambda block: self._bank(table).check_views(block, table)
-        elif self.missing == "ignore":
-            self._bank(table).check_views(X, table)
+        warm = WarmStart() if warm is None else warm
+        self._check_views(table, X)
         norm, loss, shared = self._norm(), self._loss(), self._shares_weights(y.shape[0])
         self._solver().refuse(norm, loss)
-        n_problems = 1 if shared else y.shape[0]
-        tasks = [slice(None)] if shared else [slice(t, t + 1) for t in range(n_problems)]
+        tasks = [slice(None)] if shared else [slice(t, t + 1) for t in range(y.shape[0])]
+        data = Data(samples.of(X), table, samples.weight)
 
         def learn(precision: str) -> tuple[Bank, list[Result]]:
-            bank = workbench.banks.get(precision)
-            if bank is None:
-                plan = plan_memory(self, table, X, y.shape, loss, workbench.norms)
-                workbench.solver_bytes = plan.solver_bytes
-                bank = workbench.banks[precision] = self._bind(table, samples.of(X), samples.weight, plan, precision)
-                if bank.has_few_samples and not workbench.is_told:
-                    workbench.is_told = self._tell_what_is_cheaper(bank, table, X, y.shape[0], loss)
+            bank = self._warm_bank(warm, data, (y.shape[0], y.shape[1]), loss, precision)
             # Norms learn the groups of the kernels here.
-            own = norm.bind(_every_group(bank.groups))
+            bound = norm.bind(_every_group(bank.groups))
             # A parametric bank offers less than a finite one; solvers ask for what they need.
-            rest = (self.fit_intercept, workbench.solver_bytes, offset)
-            problems = [Problem(bank, loss, own, y[t], C[t], *rest) for t in tasks]
+            problems = [Problem(bank, loss, bound, y[t], C[t], self.fit_intercept, warm.spare, offset) for t in tasks]
             try:
-                return bank, self._solve(problems, workbench.starts(problems))
+                return bank, self._solve(problems, warm.starts(problems))
             except np.linalg.LinAlgError:
                 name_culprit(bank, np.ones(bank.n_kernels))  # that is what an indefinite kernel ends in
                 raise
 
-        exact = self.tol < DOUBLE_BELOW or "double" in workbench.banks
-        bank, results = learn("double" if exact else "single")
-        if bank.precision == "single" and self._want_digits(results):
-            workbench.banks.clear()  # the memory budget holds one of them
-            del bank, results
-            bank, results = learn("double")
+        bank, results = self._with_digits(learn, warm)
         interrupted = any(result.interrupted for result in results)
         for result in results if not interrupted else ():  # after Ctrl-C nothing more is computed
             check_combination(bank, result.weights)
-        workbench.weights = [result.weights for result in results]
+        warm.weights = [result.weights for result in results]
         self._set_attributes(bank, results, samples, offset)
         self._warn_if_not_converged()
         return interrupted
+
+    def _check_views(self, table: Any, X: Any) -> None:
+        """Raise if NaN is allowed but a row has it in a part of a view only; of rows on disk, when they are read."""
+        if self.missing != "ignore":
+            return
+        if isinstance(X, CheckedRows):
+            X.check = lambda block: self._bank(table).check_views(block, table)
+        else:
+            self._bank(table).check_views(X, table)
+
+    def _with_digits(
+        self, learn: Callable[[str], tuple[Bank, list[Result]]], warm: WarmStart | None = None
+    ) -> tuple[Bank, list[Result]]:
+        """Learn from kernels in single precision, and again in double where their rounding is seen.
+
+        ``learn(precision)`` returns a bank and the results on it.
+        """
+        exact = self.tol < DOUBLE_BELOW or (warm is not None and warm.has("double"))
+        bank, results = learn("double" if exact else "single")
+        if bank.precision == "single" and self._want_digits(results):
+            if warm is not None:
+                warm.bank = None  # the memory budget holds one of them
+            del bank, results
+            bank, results = learn("double")
+        return bank, results
 
     def _fit_family(
         self, family: Family, table: Any, X: Any, samples: Samples, y: np.ndarray, C: np.ndarray, offset: float
@@ -249,31 +263,25 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
         """Learn from a family of kernels: those that are selected become the kernels of the model."""
         if not self._shares_weights(y.shape[0]):
             raise ValueError("A family of kernels needs shared_weights=True.")
-        n, budget = y.shape[1], budget_bytes(self.memory_budget)
-        if _FAMILY_MATRICES * 8 * n * n > (1 - HEADROOM) * budget:
-            need = human_bytes(_FAMILY_MATRICES * 8 * n * n / (1 - HEADROOM))
-            raise MemoryError(f"memory_budget is {human_bytes(budget)}, but matrices of {n} samples need {need}.")
-        left = int((1 - HEADROOM) * budget - _FAMILY_MATRICES * 8 * n * n)
-        bound = family.bind(
-            X[samples.rows],
-            source=table,
-            normalize=self.normalize,
-            sample_weight=samples.weight,
-            memory_budget=max(left, 1),
-        )
+        n = y.shape[1]
+        left = left_beside(self.memory_budget, _FAMILY_MATRICES * 8 * n * n, f"matrices of {n} samples")
+        data = Data(X[samples.rows], table, samples.weight)
+        bound = bind_family(family, data, Recipe(self.normalize), Placement(left))
         problem = FamilyProblem(bound, self._loss(), self._norm(), y, C, self.fit_intercept, offset)
-        precision = "double" if self.tol < DOUBLE_BELOW else "single"
+
+        def learn(precision: str) -> tuple[Bank, list[Result]]:
+            found = self._solve_family(problem, precision)
+            return found.bank, [found.result]
+
         quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")  # the result is looked at
         with listen(print_step) if self.verbose else nullcontext(), quiet:
-            found = self._solve_family(problem, precision)
-            if precision == "single" and self._want_digits([found.result]):
-                found = self._solve_family(problem, "double")
-        checked(found.result)
-        if not found.result.interrupted:
-            check_combination(found.bank, found.result.weights)
-        self._set_attributes(found.bank, [found.result], samples, offset)
+            bank, (result,) = self._with_digits(learn)
+        checked(result)
+        if not result.interrupted:
+            check_combination(bank, result.weights)
+        self._set_attributes(bank, [result], samples, offset)
         self._warn_if_not_converged()
-        return found.result.interrupted
+        return result.interrupted
 
     def _solve_family(self, problem: FamilyProblem, precision: str) -> FamilyResult:
         options: dict[str, Any] = {"tol": self.tol, "max_iter": int(self.max_iter), "precision": precision}
@@ -282,58 +290,77 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
             options["random_state"] = check_random_state(self.random_state).randint(2**31 - 1)
         return solver(problem, **options)
 
-    def _bind(self, table: Any, X: Any, weight: np.ndarray, plan: MemoryPlan, precision: str) -> Any:
-        """Bind the kernels, combined as asked for, to the training data."""
-        shared: dict[str, Any] = {
-            "source": table,
-            "normalize": self.normalize,
-            "center": self.center,
-            "sample_weight": weight,
-        }
-        if self.approximation is not None:
-            seed = check_random_state(self.random_state).randint(2**31 - 1)
-            return self._bank(table).bind_features(
-                X,
-                approximation=self.approximation,
-                rank=self.rank,
-                memory_budget=plan.kernel_bytes,
-                precision=precision,
-                random_state=seed,
-                device=self.device,
-                **shared,
-            )
+    # -- kernels --------------------------------------------------------------------------------------------
+
+    def _kernels(self, table: Any) -> KernelBank | None:
+        """Return the kernels; of a product by default one for each feature, of a ParametricKernel none."""
         if isinstance(self.combination, ParametricKernel):
-            options = {"source": table, "normalize": self.normalize, "center": self.center}
-            return ParametricBank(self.combination, X, weight, **options)
-        if self.combination == "product":
-            return self._product_bank(table).bind_product(X, **shared)
-        shared["check_kernels"] = self.check_kernels
-        if (client := self._client()) is not None:
-            from manykernels.distributed import bind  # noqa: PLC0415 - it needs an optional dependency
-
-            return bind(self._bank(table), X, client, driver_bytes=plan.kernel_bytes, precision=precision, **shared)
-        shared |= {"memory_budget": plan.kernel_bytes, "storage": plan.storage}
-        shared |= {"precision": precision, "reserve": plan.reserve}
-        return self._bank(table).bind(X, device=self.device, **shared)
-
-    def _tell_what_is_cheaper(self, bank: Any, table: Any, X: Any, n_tasks: int, loss: Loss) -> bool:
-        """Warn where features are no fewer than samples and the exact kernels fit into memory; return True."""
-        n, n_features = bank.n_samples, int(bank.first[-1])
-        if n_features < n or isinstance(X, CheckedRows):
-            return True
-        need = exact_bytes(self, table, X, (n_tasks, n), loss, self._norm())
-        if need <= budget_bytes(self.memory_budget):
-            warn(
-                f"approximation={self.approximation!r} makes {n_features:,} features of {n:,} samples, so the exact "
-                f"kernels ({human_bytes(need)} of memory) cost no more: take approximation=None or a lower rank."
-            )
-        return True
-
-    def _product_bank(self, table: Any) -> KernelBank:
-        """Return the kernels of a product; by default one for each feature."""
-        if isinstance(self.kernels, str):
+            return None
+        if self.combination == "product" and isinstance(self.kernels, str):
             return KernelBank([Gaussian(1.0, columns=[j]) for j in range(table.shape[1])])
         return self._bank(table)
+
+    def _recipe(self) -> Recipe:
+        return Recipe(self.normalize, self.center, self.combination, self.check_kernels)
+
+    def _wish(self, precision: str) -> Placement:
+        """Return where the kernels are to be; the budget is still that of all of the fit."""
+        approximation = None if self.approximation is None else Approximation(self.approximation, self.rank)
+        return Placement(self.memory_budget, self.device, self._client(), "auto", precision, approximation)
+
+    def _seed(self) -> int | None:
+        """Return the seed of what is drawn to make kernels, None where nothing is."""
+        return None if self.approximation is None else check_random_state(self.random_state).randint(2**31 - 1)
+
+    def _warm_bank(self, warm: WarmStart, data: Data, shape: tuple[int, int], loss: Loss, precision: str) -> Any:
+        """Return the bank of the warm start, bound to the data if it is not there yet."""
+        if warm.has(precision):
+            return warm.bank
+        if warm.bank is None and self.combination == "sum":
+            tell_choice(self.kernels, data.table)
+        place = self._place(shape, data, loss, precision, warm.norms)
+        warm.spare = place.spare
+        warm.bank = bind(self._kernels(data.table), data, self._recipe(), place, self._seed())
+        if warm.bank.has_few_samples and not warm.is_told:
+            warm.is_told = True
+            self._tell_what_is_cheaper(warm.bank, shape, data, loss)
+        return warm.bank
+
+    def _place(
+        self, shape: tuple[int, int], data: Data, loss: Loss, precision: str = "single", norms: Sequence[Norm] = ()
+    ) -> Placement:
+        """Return where the kernels of so many tasks and samples go, and how much memory they get."""
+        wish = self._wish(precision)
+        if self.approximation is not None:
+            return plan_features(data.X, shape, wish)
+        return plan(self._extent(shape, data), self._need(shape, data, loss, norms), wish)
+
+    def _extent(self, shape: tuple[int, int], data: Data) -> Extent:
+        """Return what there is to hold; of a product, as many kernels as there are columns."""
+        kernels = self._kernels(data.table) if self.combination == "sum" else None
+        return Extent.of(kernels, self._recipe(), data.X, shape)
+
+    def _need(self, shape: tuple[int, int], data: Data, loss: Loss, norms: Sequence[Norm] = ()) -> Need:
+        """Return what the solver takes beside the kernels, for the most demanding norm that is to come."""
+        n_tasks, n = shape
+        shared = self._shares_weights(n_tasks)
+        at_once = 1 if shared or self._is_distributed() else min(n_tasks, effective_n_jobs(self.n_jobs))
+        n_kernels = len(self._bank(data.table)) if self.combination == "sum" else data.X.shape[1]
+        sizes = Sizes(n_tasks if shared else 1, n, n_kernels)
+        return self._solver().need_for(sizes, norms or (self._norm(),), loss, at_once)
+
+    def _tell_what_is_cheaper(self, bank: Any, shape: tuple[int, int], data: Data, loss: Loss) -> None:
+        """Warn where features are no fewer than samples and the exact kernels fit into memory."""
+        n, n_features = bank.n_samples, int(bank.first[-1])
+        if n_features < n or isinstance(data.X, CheckedRows):
+            return
+        precision = "double" if self.tol < DOUBLE_BELOW else "single"
+        room = exact_bytes(self._extent(shape, data), self._need(shape, data, loss), precision)
+        if room <= budget_bytes(self.memory_budget):
+            warn(
+                f"approximation={self.approximation!r} makes {n_features:,} features of {n:,} samples, so the exact "
+                f"kernels ({human_bytes(room)} of memory) cost no more: take approximation=None or a lower rank."
+            )
 
     def _want_digits(self, results: list[Result]) -> bool:
         """Return whether kernels in double precision are called for.
@@ -388,7 +415,7 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
             rounding=max(result.certificate.rounding for result in results),
         )
         self._predictors = [
-            Predictor.from_machine(bank, own, machine, rows, n_train)
+            Predictor.of(bank.learned(own, machine), own, rows, n_train)
             for own, machine in zip(weights, machines, strict=True)
         ]
         self.weights_ = weights[0] if len(results) == 1 else weights

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import is_classifier
-from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 
+from manykernels.banks import Data, bind
 from manykernels.core.checks import check_choice
 from manykernels.core.notices import shown
 from manykernels.core.rows import is_dask
-from manykernels.estimators.memory_plan import DOUBLE_BELOW
 from manykernels.estimators.solvers import SOLVERS
+from manykernels.problem import Problem
 
 if TYPE_CHECKING:
     from manykernels.estimators.base import BaseMKL
@@ -30,7 +31,7 @@ def in_memory(estimator: BaseMKL, X: Any, y: Any, sample_weight: Any) -> tuple:
     """Return the data as they are, Dask collections gathered if they are small enough."""
     if not any(is_dask(data) for data in (X, y, sample_weight)):
         return X, y, sample_weight
-    from manykernels.distributed import gathered  # noqa: PLC0415 - it needs an optional dependency
+    from manykernels.banks.cluster import gathered  # noqa: PLC0415 - it needs an optional dependency
 
     return gathered(estimator.memory_budget, X, y, sample_weight)
 
@@ -40,60 +41,50 @@ def fit_rows(estimator: BaseMKL, X: Any, y: Any, sample_weight: Any, class_facto
 
     ``class_factors(classes, weights)`` returns the weight of each class, for a classifier.
     """
-    from manykernels import distributed  # noqa: PLC0415 - it needs an optional dependency
+    from manykernels.banks import cluster  # noqa: PLC0415 - it needs an optional dependency
 
     _check(estimator)
-    client = distributed.find_client(estimator.n_jobs if estimator._is_distributed() else "dask")
-    raw, source, table = distributed.load_rows(client, X, y, sample_weight, estimator.missing == "ignore")
+    client = cluster.find_client(estimator.n_jobs if estimator._is_distributed() else "dask")
+    raw, source, table = cluster.load_rows(client, X, y, sample_weight, estimator.missing == "ignore")
     _set_columns(estimator, source, table)
     meta = np.zeros((0, source.shape[1])) if table is None else table
     kernels = estimator._bank(meta).written_out()
     if estimator.missing == "ignore":
-        raw.each(distributed.check_views, kernels, meta)
+        raw.each(cluster.check_views, kernels, meta)
     unit, offset = 1.0, 0.0
     if is_classifier(estimator):
-        classes, weights = distributed.class_counts(raw)
+        classes, weights = cluster.class_counts(raw)
         check_classification_targets(classes)
         if classes.size < 2:
             raise ValueError(f"y must hold at least 2 classes, got 1 class: {shown(classes[0])}.")
         estimator.classes_ = classes
-        targets = distributed.Targets(estimator.C, classes, class_factors(classes, weights))
+        targets = cluster.Targets(estimator.C, classes, class_factors(classes, weights))
     else:
-        total, first, second = raw.sum(distributed.moments_of)
+        total, first, second = raw.sum(cluster.moments_of)
         offset = float(first / total) if estimator.fit_intercept and estimator._loss().shifts else 0.0
         unit = float(np.sqrt(max(second / total - (first / total) ** 2, 0.0))) or 1.0
-        targets = distributed.Targets(estimator.C, offset=offset)
+        targets = cluster.Targets(estimator.C, offset=offset)
+
+    source.targets, source.unit = targets, unit
 
     def learn(precision: str) -> tuple:
-        bank = distributed.RowBank(
-            raw,
-            kernels.resolve(meta),
-            source,
-            targets,
-            approximation=estimator.approximation,
-            rank=estimator.rank,
-            normalize=estimator.normalize,
-            center=estimator.center,
-            precision=precision,
-            random_state=np.random.default_rng(check_random_state(estimator.random_state).randint(2**31 - 1)),
-            unit=unit,
-        )
-        problem = distributed.row_problem(bank, estimator._loss(), estimator._norm(), estimator.fit_intercept)
+        placement = replace(estimator._wish(precision), client=client)
+        bank = bind(kernels, Data(source, meta), estimator._recipe(), placement, estimator._seed())
+        # It offers less than other banks, and arrays of which only a sample is here: solvers ask for what they need.
+        problem = Problem(bank, estimator._loss(), estimator._norm(), bank.targets, bank.costs, estimator.fit_intercept)
         return bank, estimator._solve([problem], [None])
 
-    bank, results = learn("double" if estimator.tol < DOUBLE_BELOW else "single")
-    if bank.precision == "single" and estimator._want_digits(results):
-        bank, results = learn("double")
+    bank, results = estimator._with_digits(learn)
     estimator._set_attributes(bank, results, None, offset)
     estimator._warn_if_not_converged()
 
 
 def _check(estimator: BaseMKL) -> None:
     """Raise ValueError for what cannot be done without an array of all rows."""
-    from manykernels.distributed import RowBank  # noqa: PLC0415 - it needs an optional dependency
+    from manykernels.banks.cluster import RowBank  # noqa: PLC0415 - it needs an optional dependency
 
-    if not estimator._solver().can_do_with(RowBank.capabilities):
-        names = tuple(name for name, solver in SOLVERS.items() if solver.can_do_with(RowBank.capabilities))
+    if not estimator._solver().can_do_with(RowBank.can):
+        names = tuple(name for name, solver in SOLVERS.items() if solver.can_do_with(RowBank.can))
         check_choice("solver", estimator.solver, names, more=" with rows on Dask workers")
     levels = estimator._norm().levels()
     if levels is not None and levels.groups is not None:

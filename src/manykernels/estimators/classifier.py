@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manykernels.core.checks import check_choice
 from manykernels.core.notices import shown, warn
-from manykernels.estimators.base import BaseMKL, Workbench
+from manykernels.estimators.base import BaseMKL, WarmStart
 from manykernels.estimators.by_rows import fit_rows, goes_by_rows, in_memory
 from manykernels.estimators.calibration import held_out_scale, logistic_probabilities, probabilities
 from manykernels.estimators.chosen_loss import find_loss
@@ -213,7 +213,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _fit(self, given: Any, y: Any, sample_weight: Any, workbench: Workbench | None = None) -> None:
+    def _fit(self, given: Any, y: Any, sample_weight: Any, warm: WarmStart | None = None) -> None:
         if goes_by_rows(self, given):
             self.temperature_scale_ = 1.0
             fit_rows(self, given, y, sample_weight, self._class_factors)
@@ -226,9 +226,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
             raise ValueError(f"y must hold at least 2 classes, got 1 class: {shown(self.classes_[0])}.")
         targets = one_vs_rest(codes, self.classes_.size)
         C = self.C * samples.weight * class_weights(self.class_weight, self.classes_, codes, samples.weight)[codes]
-        interrupted = self._fit_tasks(
-            table, X, samples, targets, np.broadcast_to(C, targets.shape), workbench=workbench
-        )
+        interrupted = self._fit_tasks(table, X, samples, targets, np.broadcast_to(C, targets.shape), warm=warm)
         self.temperature_scale_ = 1.0
         if self.probability and self._loss().name != "logistic":
             if interrupted:

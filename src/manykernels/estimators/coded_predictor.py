@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from manykernels.banks.learned import LearnedKernel
 from manykernels.compute.pairwise import dense
 from manykernels.estimators.archive import BadModelError
 from manykernels.estimators.predictor import Predictor
@@ -26,12 +27,11 @@ from manykernels.kernels import (
     Precomputed,
     RandomFourier,
 )
-from manykernels.kernels.features import Nothing
-from manykernels.kernels.groups import BoundKernel
-from manykernels.kernels.learned import LearnedKernel
+from manykernels.kernels.feature_maps import Nothing
+from manykernels.kernels.gaussian_product import ScaledGaussian
 from manykernels.kernels.precomputed import PrecomputedColumns
-from manykernels.kernels.product import ScaledGaussian
-from manykernels.kernels.products import KernelProduct
+from manykernels.kernels.product_family import KernelProduct
+from manykernels.kernels.shared_distances import BoundKernel
 
 KERNELS: tuple[type[Kernel], ...] = (
     Linear,

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from manykernels.banks import Data, Placement, Recipe, bind
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.checks import check_choice
 from manykernels.core.results import Step
@@ -81,7 +82,7 @@ class KernelEstimator(BaseEstimator):
         """Return the predictions of all tasks, shape (n, n_tasks); of Dask data where they are."""
         check_is_fitted(self)
         if is_dask(X):
-            from manykernels.distributed import by_parts  # noqa: PLC0415 - it needs an optional dependency
+            from manykernels.banks.cluster import by_parts  # noqa: PLC0415 - it needs an optional dependency
 
             return by_parts(self._decisions, X, getattr(self, "n_jobs", None))
         if getattr(X, "ndim", 2) == 3:
@@ -208,8 +209,9 @@ class KernelEstimator(BaseEstimator):
         bank = self._bank(table)
         if len(bank) != len(self.kernel_names_):
             raise ValueError("The model does not hold its kernels one by one.")
-        options: dict[str, Any] = {"normalize": "cosine" if self.normalize == "cosine" else None, "precision": "double"}
-        return bank.bind(checked, source=table, **options).rows(np.arange(checked.shape[0]), np.array(places))
+        recipe = Recipe("cosine" if self.normalize == "cosine" else None)
+        bound = bind(bank, Data(checked, table), recipe, Placement(precision="double"))
+        return bound.rows(np.arange(checked.shape[0]), np.array(places))
 
     def save(self, path: Any, extra: dict | None = None) -> None:
         """Write the fitted model to a file: a zip of JSON and .npy arrays that runs no code when opened.

@@ -13,7 +13,7 @@ from manykernels.compute.memory import shared_budget
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.checks import is_number
 from manykernels.core.progress import reached
-from manykernels.estimators.base import BaseMKL, Workbench, as_norm
+from manykernels.estimators.base import BaseMKL, WarmStart, as_norm
 from manykernels.estimators.classifier import MKLClassifier
 from manykernels.estimators.regressor import MKLRegressor
 
@@ -135,7 +135,7 @@ def walk(
     norms: Sequence[Any],
     trail: dict | None = None,
 ) -> Iterator[PathPoint]:
-    """Yield the points of the path, fitted one after the other on one workbench.
+    """Yield the points of the path, fitted one after the other on one warm.
 
     ``trail`` remembers the weights at each point. Walked again on other samples of the same data, the path starts from
     them: they are nearer than the weights of the point before.
@@ -143,12 +143,12 @@ def walk(
     if np.ndim(Cs) != 1 or len(Cs) == 0 or not isinstance(norms, (Sequence, np.ndarray)) or len(norms) == 0:
         raise ValueError(f"Cs and norms must be lists of at least one value each, got {Cs!r} and {norms!r}.")
     # The kernels are bound once, so their memory is planned for every norm that is to come.
-    workbench, trail = Workbench(norms=tuple(as_norm(norm) for norm in norms)), {} if trail is None else trail
+    warm, trail = WarmStart(norms=tuple(as_norm(norm) for norm in norms)), {} if trail is None else trail
     for place, norm in enumerate(norms):
         for C in np.sort(np.asarray(Cs, dtype=float)).tolist():
             model = type(estimator)(**{**estimator.get_params(deep=False), "C": C, "norm": norm})
             model._check_parameters()
-            workbench.weights = trail.get((place, C), workbench.weights)
-            model._fit(X, y, sample_weight, workbench)
-            trail[place, C] = workbench.weights
+            warm.weights = trail.get((place, C), warm.weights)
+            model._fit(X, y, sample_weight, warm)
+            trail[place, C] = warm.weights
             yield PathPoint(C, norm, model)

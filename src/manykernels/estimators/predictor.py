@@ -8,14 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from manykernels.banks.device.feature_maps import predict_features_on
+from manykernels.banks.device.learned import predict_on
+from manykernels.banks.learned import Learned, LearnedKernel
 from manykernels.compute.gpu import Device, has_device
-from manykernels.core.results import Iterate
-from manykernels.kernels.bound import learned_kernel
-from manykernels.kernels.device.features import predict_features_on
-from manykernels.kernels.device.learned import predict_on
-from manykernels.kernels.feature_bank import FeatureBank
-from manykernels.kernels.features import FeatureMaps
-from manykernels.kernels.learned import LearnedKernel
+from manykernels.kernels.feature_maps import FeatureMaps
 from manykernels.kernels.missing import observed
 from manykernels.kernels.precomputed import Precomputed
 
@@ -63,28 +60,17 @@ class Predictor:
     mean: np.ndarray | None = None
 
     @classmethod
-    def from_machine(
-        cls, bank: Any, weights: np.ndarray, machine: Iterate, rows: np.ndarray, n_train: int
-    ) -> Predictor:
-        """Keep the support vectors; all samples when the kernels are centred, none when they are features."""
-        if isinstance(bank, FeatureBank):
-            vectors, mean = bank.predictor_vectors(weights, machine.beta)
-            nothing = np.zeros((vectors.shape[0], 0))
-            active, nobody = np.flatnonzero(weights > 0), np.zeros(0, np.int64)
-            own = mean if bank.is_centered else None
-            return cls(
-                bank.learned(weights), nothing, machine.intercept - vectors @ mean, active, nobody, 0, vectors, own
-            )
-        keep = np.flatnonzero(np.any(machine.beta != 0, axis=0))
-        if bank.is_centered or keep.size == 0:
-            keep = np.arange(bank.n_samples)
+    def of(cls, learned: Learned, weights: np.ndarray, rows: np.ndarray, n_train: int) -> Predictor:
+        """Return the predictor of what a bank says is to be kept; ``rows`` are those of the distinct samples."""
         return cls(
-            kernel=learned_kernel(bank, weights, keep),
-            coef=machine.beta[:, keep],
-            intercept=machine.intercept,
+            kernel=learned.kernel,
+            coef=learned.coef,
+            intercept=learned.intercept,
             active=np.flatnonzero(weights > 0),
-            rows=rows[keep],
-            n_train=n_train,
+            rows=rows[learned.kept],
+            n_train=n_train if learned.vectors is None else 0,
+            vectors=learned.vectors,
+            mean=learned.mean,
         )
 
     def decision(self, X: Any, device: str = "cpu") -> np.ndarray:

@@ -9,7 +9,7 @@ from sklearn.base import RegressorMixin
 
 from manykernels.compute.scales import weighted_mean
 from manykernels.core.checks import check_number
-from manykernels.estimators.base import BaseMKL, Workbench
+from manykernels.estimators.base import BaseMKL, WarmStart
 from manykernels.estimators.by_rows import fit_rows, goes_by_rows, in_memory
 from manykernels.estimators.chosen_loss import find_loss
 from manykernels.losses import EpsilonInsensitive, Loss, Squared
@@ -104,7 +104,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _fit(self, given: Any, y: Any, sample_weight: Any, workbench: Workbench | None = None) -> None:
+    def _fit(self, given: Any, y: Any, sample_weight: Any, warm: WarmStart | None = None) -> None:
         if goes_by_rows(self, given):
             fit_rows(self, given, y, sample_weight)
             return
@@ -114,7 +114,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         # The intercept takes up any offset of the target, which would only cost digits.
         offset = weighted_mean(target, samples.weight) if self.fit_intercept and self._loss().shifts else 0.0
         C = self.C * samples.weight
-        self._fit_tasks(self._table(given, X), X, samples, (target - offset)[None, :], C[None, :], offset, workbench)
+        self._fit_tasks(self._table(given, X), X, samples, (target - offset)[None, :], C[None, :], offset, warm)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

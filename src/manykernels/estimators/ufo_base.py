@@ -13,7 +13,12 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from manykernels.compute.memory import budget_bytes, human_bytes
+from manykernels.banks import Data, Placement, Recipe, bind
+from manykernels.banks.definiteness import CHECKS, check_combination
+from manykernels.banks.packed import PackedBank
+from manykernels.banks.pairs import PairValues, sampled
+from manykernels.banks.plan import HEADROOM, left_beside
+from manykernels.compute.memory import budget_bytes
 from manykernels.core.checks import check_choice, check_count, check_number
 from manykernels.core.notices import warn
 from manykernels.core.progress import listen
@@ -25,15 +30,11 @@ from manykernels.estimators.kernel_estimator import (
     check_costs,
     print_step,
 )
-from manykernels.estimators.memory_plan import HEADROOM
 from manykernels.estimators.predictor import Predictor
-from manykernels.kernels.bound import BoundBank, learned_kernel
-from manykernels.kernels.checks import CHECKS, check_combination
-from manykernels.kernels.features import FeatureMaps, have_features
+from manykernels.kernels.feature_maps import FeatureMaps, have_features
+from manykernels.kernels.lazy_names import sums_by_group
 from manykernels.kernels.missing import check_views
-from manykernels.kernels.pairs import PairValues, sampled
 from manykernels.kernels.standard import tell_choice
-from manykernels.kernels.texts import sums_by_group
 from manykernels.losses import (
     JointLoss,
 )
@@ -84,7 +85,7 @@ class Task:
 class Bench:
     """What one fit leaves for the next on the same data: bound kernels, their values, and where to start."""
 
-    bank: BoundBank | None = None
+    bank: PackedBank | None = None
     bias: np.ndarray | None = None
     source: PairValues | FeatureMaps | None = None
     start: Start | None = None
@@ -158,7 +159,7 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
             raise ValueError(OVERFLOWS)
         return theta, result
 
-    def _wants_digits(self, bank: BoundBank, theta: Theta, result: UfoResult) -> bool:
+    def _wants_digits(self, bank: PackedBank, theta: Theta, result: UfoResult) -> bool:
         """Return whether rounded kernel values may move the objective by a tenth of the tolerance.
 
         Their errors are independent: that of a prediction is about the largest times ||beta||, and its loss is moved by
@@ -187,13 +188,11 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         own = {name: getattr(self, name) for name in _FROZEN if hasattr(self, name)}
         return {**own, "loss": (own["loss"], own.pop("epsilon", None))}
 
-    def _bound(self, table: Any, X: Any, weight: np.ndarray, precision: str = "single") -> BoundBank:
+    def _bound(self, table: Any, X: Any, weight: np.ndarray, precision: str = "single") -> PackedBank:
         tell_choice(self.kernels, table)
-        bank = self._bank(table).written_out()
-        own: dict[str, Any] = {"normalize": self.normalize, "check_kernels": self.check_kernels}
-        own["precision"] = precision
-        bound = bank.bind(X, source=table, sample_weight=weight, storage="recomputed", **own)
-        assert isinstance(bound, BoundBank)
+        recipe = Recipe(self.normalize, check=self.check_kernels)
+        place = Placement(storage="recomputed", precision=precision)
+        bound = bind(self._bank(table).written_out(), Data(X, table, weight), recipe, place)
         # A kernel is augmented by a constant of its own size, which for kernels of mean diagonal 1 is 1.
         level = bound.diagonal() @ (weight / weight.sum()) if self.fit_intercept else np.zeros(bound.n_kernels)
         self._bias = np.sqrt(level)
@@ -218,7 +217,7 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
             return FeatureTheta(bench.source, bank.X, loss, y, C, rule, self.average, bench.start, kept=kept)
         return SampleTheta(bench.source, loss, y, C, rule, self.average, bench.start)
 
-    def _source(self, bank: BoundBank, n_outputs: int) -> PairValues | FeatureMaps:
+    def _source(self, bank: PackedBank, n_outputs: int) -> PairValues | FeatureMaps:
         """Return the kernels as the walk reads them: as feature maps where that is the shorter way, or as values."""
         maps = self._maps(bank)
         if maps is not None and self.features == "auto":
@@ -235,7 +234,7 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
             )
         return pairs
 
-    def _maps(self, bank: BoundBank) -> FeatureMaps | None:
+    def _maps(self, bank: PackedBank) -> FeatureMaps | None:
         """Return the feature maps, if all kernels have one and they are not ruled out."""
         if self.features == "kernel":
             return None
@@ -246,22 +245,16 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
             raise ValueError(f"features='explicit' needs kernels with a finite feature map; {lacking.name!r} has none.")
         return None
 
-    def _value_bytes(self, bank: BoundBank, n_outputs: int) -> int:
+    def _value_bytes(self, bank: PackedBank, n_outputs: int) -> int:
         """Return the bytes for kernel values, beside the scores."""
-        budget = budget_bytes(self.memory_budget)
         # The scores and, for an average, what is to come off, the components and their scores; and the diagonals.
         scores = 8 * bank.n_samples * bank.n_kernels * (n_outputs * (4 if self.average else 1) + 1)
-        left = int((1 - HEADROOM) * budget) - scores
-        if left <= 0:
-            raise MemoryError(
-                f"memory_budget is {human_bytes(budget)}, but the scores of {bank.n_samples} samples with "
-                f"{bank.n_kernels} kernels need {human_bytes(scores / (1 - HEADROOM))}."
-            )
-        return left
+        words = f"the scores of {bank.n_samples} samples with {bank.n_kernels} kernels"
+        return left_beside(self.memory_budget, scores, words)
 
     # -- streams --------------------------------------------------------------------------------------------
 
-    def _following(self, bank: BoundBank, theta: Theta, result: UfoResult) -> Stream:
+    def _following(self, bank: PackedBank, theta: Theta, result: UfoResult) -> Stream:
         """Return the stream that partial_fit goes on with after a fit."""
         unit = float(theta.C.mean()) / self.C
         stream = self._new_stream(bank, theta.loss, theta.n_samples, unit, isinstance(theta, FeatureTheta))
@@ -274,7 +267,7 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
             stream.X, stream.beta = bank.X[kept], factor * theta.beta[kept]
         return stream
 
-    def _new_stream(self, bank: BoundBank, loss: JointLoss, n_samples: int, unit: float, explicit: bool) -> Stream:
+    def _new_stream(self, bank: PackedBank, loss: JointLoss, n_samples: int, unit: float, explicit: bool) -> Stream:
         """Return a stream for samples whose mean weight is ``unit``."""
         n_expected = n_samples if self.expected_samples is None else float(self.expected_samples)
         self._stream_is = self._frozen(), unit
@@ -342,7 +335,7 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
 
     # -- attributes -----------------------------------------------------------------------------------------
 
-    def _set_kernels(self, bank: BoundBank, weights: np.ndarray, norms: np.ndarray, certificate: Certificate) -> float:
+    def _set_kernels(self, bank: PackedBank, weights: np.ndarray, norms: np.ndarray, certificate: Certificate) -> float:
         """Set all that is known of the kernels; returns the sum by which the weights were divided."""
         total = float(weights.sum())
         self.weights_ = weights / total if total > 0 else weights
@@ -359,7 +352,9 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         self.extra_: dict = {}
         return total
 
-    def _predictor(self, bank: BoundBank, theta: Theta, result: UfoResult, samples: Samples, total: float) -> Predictor:
+    def _predictor(
+        self, bank: PackedBank, theta: Theta, result: UfoResult, samples: Samples, total: float
+    ) -> Predictor:
         if isinstance(theta, FeatureTheta):
             spread = np.repeat(result.coef, np.diff(theta.v.first))
             vectors = theta.v.theta * spread if result.components is None else result.components
@@ -368,13 +363,13 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
             return self._component_predictor(bank, result.components, samples.rows, samples.owner.size)
         return self._sample_predictor(bank, total * theta.beta.T, samples.rows, samples.owner.size)
 
-    def _sample_predictor(self, bank: BoundBank, beta: np.ndarray, rows: np.ndarray, n_train: int) -> Predictor:
+    def _sample_predictor(self, bank: PackedBank, beta: np.ndarray, rows: np.ndarray, n_train: int) -> Predictor:
         """Return the predictor with the coefficients beta (n_outputs, n) of the learned kernel."""
         constant = float(self.weights_ @ self._bias**2)
         machine = Iterate(beta, np.zeros_like(beta), constant * beta.sum(axis=1) + self._offset)
-        return Predictor.from_machine(bank, self.weights_, machine, rows, n_train)
+        return Predictor.of(bank.learned(self.weights_, machine), self.weights_, rows, n_train)
 
-    def _feature_predictor(self, bank: BoundBank, vectors: np.ndarray, first: np.ndarray) -> Predictor:
+    def _feature_predictor(self, bank: PackedBank, vectors: np.ndarray, first: np.ndarray) -> Predictor:
         """Return the predictor on raw features: scales go to the vectors, constants to the intercept."""
         intercept, parts = np.full(vectors.shape[0], float(self._offset)), []
         for k in self.active_:
@@ -383,18 +378,18 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
                 intercept, own = intercept + self._bias[k] * own[:, -1], own[:, :-1]
             parts.append(np.sqrt(bank.scale[k]) * own)
         nobody, nothing = np.zeros(0, np.int64), np.zeros((vectors.shape[0], 0))
-        kernel = learned_kernel(bank, self.weights_, nobody)
+        kernel = bank.kernel(self.weights_, nobody)
         return Predictor(kernel, nothing, intercept, self.active_, nobody, 0, np.hstack([nothing, *parts]))
 
     def _component_predictor(
-        self, bank: BoundBank, components: np.ndarray, rows: np.ndarray, n_train: int
+        self, bank: PackedBank, components: np.ndarray, rows: np.ndarray, n_train: int
     ) -> Predictor:
         """Return the predictor whose kernels have coefficients of their own, given as (n, n_outputs, n_kernels)."""
         used = components[:, :, self.active_]
         keep = np.flatnonzero(np.any(used != 0, axis=(1, 2)))
         coef = used[keep].transpose(2, 1, 0) / self.weights_[self.active_, None, None]
         intercept = used.sum(axis=0) @ self._bias[self.active_] ** 2 + self._offset
-        kernel = learned_kernel(bank, self.weights_, keep)
+        kernel = bank.kernel(self.weights_, keep)
         return Predictor(kernel, coef, intercept, self.active_, rows[keep], n_train)
 
     def __getstate__(self) -> dict:

@@ -14,9 +14,9 @@ import numpy as np
 
 from manykernels.core.results import Iterate, Machine
 from manykernels.inner import bundle, newton, newton_cg, ridge, smo
-from manykernels.inner.blocks import solve_blocks
 from manykernels.inner.coordinate_descent import MOST_ROUNDS, solve_features
 from manykernels.inner.decomposition import solve_rows
+from manykernels.inner.device_smo import solve_blocks
 from manykernels.inner.feature_interior import solve_interior
 from manykernels.inner.feature_newton import solve_smooth
 

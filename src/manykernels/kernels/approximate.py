@@ -21,9 +21,9 @@ from manykernels.compute.pairwise import dense
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.checks import is_count, is_number
 from manykernels.kernels.base import Gaussian, Kernel
-from manykernels.kernels.features import Nothing, Nystroem, RandomFourier
-from manykernels.kernels.groups import BoundKernel
+from manykernels.kernels.feature_maps import Nothing, Nystroem, RandomFourier
 from manykernels.kernels.missing import observed, there
+from manykernels.kernels.shared_distances import BoundKernel
 
 METHODS = (None, "nystroem", "fourier")
 _SAMPLE_ROWS = 5  # rows to choose landmarks from, for each landmark
@@ -80,7 +80,7 @@ def approximate_kernels(
     >>> import numpy as np
     >>> from manykernels.kernels import Gaussian
     >>> from manykernels.kernels.approximate import approximate_kernels
-    >>> from manykernels.kernels.groups import BoundKernel
+    >>> from manykernels.kernels.shared_distances import BoundKernel
     >>> X = np.random.default_rng(0).normal(size=(300, 2))
     >>> entry = BoundKernel(Gaussian(2.0), np.arange(2), "a kernel", "a group")
     >>> (found,) = approximate_kernels([entry], X, "nystroem", 0.01, np.random.default_rng(0))

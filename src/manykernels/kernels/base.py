@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from manykernels.compute.lowrank import pivoted_factor
-from manykernels.compute.packed import pack_rows
 from manykernels.compute.pairwise import dense, gaussian_rate, inner_products, row_square_norms, scaled_distances
+from manykernels.compute.triangles import pack_rows
 from manykernels.core.checks import check_count, check_number, is_number
 
 _DIAGONAL_BLOCK = 64

@@ -1,7 +1,7 @@
 """Sets of kernels that are no list: exponentially many, or a continuum.
 
 A family never lists its kernels. It finds the best one for a matrix, max <M, K>, and draws one at random; an optimizer
-collects the few that it needs in a :class:`Collection`.
+collects the few that it needs in a :class:`manykernels.banks.collection.Collection`.
 """
 
 from __future__ import annotations
@@ -12,14 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from manykernels.kernels.bound import PRECISIONS, BoundBank
-from manykernels.kernels.groups import BoundKernel, make_groups
-from manykernels.kernels.normalize import Normalization
-from manykernels.kernels.plan import SMALL_RANK
-from manykernels.kernels.storage import FactorStorage, PackedStorage, RecomputedStorage, Storage
+from manykernels.kernels.shared_distances import BoundKernel, make_groups
 
 NEEDS_BEST, NEEDS_SAMPLE = "best", "sample"
 DRAWS = ("gradient", "uniform")
+NORMALIZATIONS = ("mean_diag", "trace", None)
 
 
 class Member(NamedTuple):
@@ -57,17 +54,29 @@ class Draw(NamedTuple):
 class Family(ABC):
     """A set of kernels, as described; bound to training data it becomes a BoundFamily."""
 
+    # Kernels that have to be bound first, where its own are made of others.
+    base: Any = None
+
+    def search_bytes(self, n_samples: int) -> int:
+        """Return the bytes that a search takes beside those kernels."""
+        return 0
+
     @abstractmethod
-    def bind(
-        self,
-        X: Any,
-        *,
-        source: Any = None,
-        normalize: str | None = "mean_diag",
-        sample_weight: np.ndarray | None = None,
-        memory_budget: Any = None,
+    def on(
+        self, X: Any, table: Any, weight: np.ndarray, normalize: str | None, budget: int, base: Any = None
     ) -> BoundFamily:
-        """Bind the family to training data; parameters are those of :meth:`KernelBank.bind`."""
+        """Return the family on training data; ``base`` is the bank of its kernels, if it has some.
+
+        Parameters
+        ----------
+        X : float64 array or CSR matrix of shape (n_samples, n_features)
+        table : where column names are looked up
+        weight : ndarray of shape (n_samples,)
+        normalize : {"mean_diag", "trace", None}
+        budget : int
+            Bytes for what a search holds.
+        base : Bank or None
+        """
 
     def __deepcopy__(self, memo: dict) -> Family:
         return self  # like a kernel, it does not change
@@ -90,7 +99,7 @@ class BoundFamily(ABC):
         return int(self.X.shape[0])
 
     @property
-    def capabilities(self) -> frozenset[str]:
+    def can(self) -> frozenset[str]:
         """What an optimizer may ask for."""
         return frozenset({NEEDS_BEST, NEEDS_SAMPLE})
 
@@ -110,84 +119,10 @@ class BoundFamily(ABC):
         return np.inf, False
 
 
-class Collection:
-    """Kernels of a family that an optimizer has met, held in memory: a bank that grows.
-
-    Parameters
-    ----------
-    family : BoundFamily
-    precision : {"single", "double"}
-    """
-
-    def __init__(self, family: BoundFamily, precision: str = "single") -> None:
-        self.family, self.precision = family, precision
-        self.members: list[Member] = []
-        self._place: dict[Hashable, int] = {}
-        self._largest: list[float] = []
-        self._factors: dict[int, np.ndarray] = {}
-        self._triangles: dict[int, PackedStorage] = {}
-
-    def __len__(self) -> int:
-        return len(self.members)
-
-    def place(self, member: Member) -> int:
-        """Return the place of a kernel, which is taken in if it is new."""
-        if member.key not in self._place:
-            k = len(self.members)
-            self._place[member.key] = k
-            self.members.append(member)
-            self._hold(k, member)
-        return self._place[member.key]
-
-    def _hold(self, k: int, member: Member) -> None:
-        """Hold a kernel as a factor if it has one of small rank, else as a triangle."""
-        X = self.family.X
-        (group,) = make_groups([member.kernel])
-        view = group.view(X)
-        self._largest.append(member.scale * float(group.diagonal(0, view).max()))
-        factor = group.factor(0, view, None, SMALL_RANK)
-        if factor is not None and factor.shape[1] <= min(SMALL_RANK, X.shape[0] // 4):
-            self._factors[k] = np.sqrt(member.scale) * factor
-            return
-        own = Normalization(np.array([member.scale]), None, None, None, np.array(self._largest[-1:]))
-        source = RecomputedStorage([member.kernel], np.array([0]), X, own, PRECISIONS[self.precision])
-        self._triangles[k] = PackedStorage.fill(source).moved(np.array([k]))
-
-    def matrix(self, k: int) -> np.ndarray:
-        """Return the matrix of a kernel, shape (n, n)."""
-        return self.bank(np.array([k])).matrix(0)
-
-    def bank(self, chosen: np.ndarray | None = None) -> BoundBank:
-        """Return the kernels, or the chosen ones, as a bank."""
-        chosen = np.arange(len(self)) if chosen is None else chosen
-        members = [self.members[k] for k in chosen]
-        scale = np.array([member.scale for member in members])
-        return BoundBank(
-            [member.kernel for member in members],
-            self.family.X,
-            Normalization(scale, None, None, None, np.array(self._largest)[chosen]),
-            self.family.sample_weight,
-            self._storages(chosen),
-            self.precision,
-        )
-
-    def _storages(self, chosen: np.ndarray) -> list[Storage]:
-        found: list[Storage] = []
-        as_factors = [place for place, k in enumerate(chosen) if k in self._factors]
-        if as_factors:
-            found.append(FactorStorage(np.array(as_factors), [self._factors[chosen[place]] for place in as_factors]))
-        for place, k in enumerate(chosen):
-            if k in self._triangles:
-                found.append(self._triangles[k].moved(np.array([place])))
-        return found
-
-
 def scale_of(entry: BoundKernel, X: Any, normalize: str | None, sample_weight: np.ndarray) -> float:
     """Return the factor that gives a kernel a mean diagonal or a trace of 1, or that leaves it as it is."""
     if normalize is None:
         return 1.0
-    if normalize not in ("mean_diag", "trace"):
-        raise ValueError(f"normalize={normalize!r} is not for a family of kernels: take 'mean_diag', 'trace' or None.")
     (group,) = make_groups([entry])
     total = float(sample_weight @ group.diagonal(0, group.view(X)))
     if total <= 0.0:

@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 
 from manykernels.compute.compiled import njit
-from manykernels.compute.packed import row_blocks, segment_matvec
 from manykernels.compute.threads import parallel
+from manykernels.compute.triangles import row_blocks, segment_matvec
 from manykernels.core.checks import check_choice
-from manykernels.kernels.groups import BoundKernel, KernelGroup, make_views
 from manykernels.kernels.missing import CENTER_NEEDS_ALL, observed
+from manykernels.kernels.shared_distances import BoundKernel, KernelGroup, make_groups, make_views
 
 KINDS = ("mean_diag", "trace", "cosine", None)
 # A centred diagonal this small beside the raw one is rounding: the kernel is constant.
@@ -148,7 +148,6 @@ def _center_segment(segment, start, stop, means, total):
 
 def learn_normalization(
     bound: Sequence[BoundKernel],
-    groups: Sequence[KernelGroup],
     X: Any,
     *,
     kind: str | None,
@@ -163,6 +162,7 @@ def learn_normalization(
     inverse_norms = np.ones((m, n)) if kind == "cosine" else None
     means = np.zeros((m, n)) if center else None
     totals = np.zeros(m) if center else None
+    groups = make_groups(bound)
     views = make_views(groups, X)
     if means is not None:
         parallel(lambda i: _learn_means(groups[i], views[i], share, kind, means), range(len(views)))

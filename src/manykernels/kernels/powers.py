@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from manykernels.core.checks import check_count
-from manykernels.kernels.bank import KernelBank
 from manykernels.kernels.base import Kernel
 from manykernels.kernels.columns import column_names, describe_columns, resolve_columns
+from manykernels.kernels.kernel_bank import KernelBank
 from manykernels.kernels.parametric import ParametricKernel
 
 

@@ -10,9 +10,9 @@ import scipy.sparse as sp
 
 from manykernels.compute.pairwise import squared_distances
 from manykernels.core.notices import warn
-from manykernels.kernels.bank import KernelBank
 from manykernels.kernels.base import Gaussian, Kernel, Polynomial
 from manykernels.kernels.columns import column_names
+from manykernels.kernels.kernel_bank import KernelBank
 from manykernels.kernels.ladder import GaussianLadder
 
 STANDARD_WIDTHS = tuple(2.0**e for e in range(-3, 7))

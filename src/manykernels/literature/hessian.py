@@ -47,13 +47,14 @@ def hessian(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start:
     Examples
     --------
     >>> import numpy as np
+    >>> from manykernels.banks import bind
     >>> from manykernels.kernels import Gaussian, KernelBank
     >>> from manykernels.losses import Hinge
     >>> from manykernels.norms import LpNorm
     >>> from manykernels.literature.hessian import hessian
     >>> from manykernels.problem import Problem
     >>> X = np.linspace(-3, 3, 30)[:, None]
-    >>> bank = KernelBank([Gaussian(w) for w in (0.1, 1.0, 10.0)]).bind(X)
+    >>> bank = bind(KernelBank([Gaussian(w) for w in (0.1, 1.0, 10.0)]), X)
     >>> problem = Problem(bank, Hinge(), LpNorm(1), np.sign(np.sin(3 * X.T)), np.ones((1, 30)))
     >>> hessian(problem).converged
     True

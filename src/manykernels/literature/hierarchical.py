@@ -15,11 +15,11 @@ import time
 
 import numpy as np
 
+from manykernels.banks.collection import Collection
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.progress import emit
 from manykernels.core.results import UNKNOWN, Certificate, Machine, Result, Step
-from manykernels.kernels.family import Collection
-from manykernels.kernels.products import BoundProducts
+from manykernels.kernels.product_family import BoundProducts
 from manykernels.losses import Loss
 from manykernels.norms import LpNorm
 from manykernels.outer.family import FamilyProblem, FamilyResult, outer_products
@@ -61,11 +61,12 @@ def hierarchical(
     Examples
     --------
     >>> import numpy as np
+    >>> from manykernels.banks import bind_family
     >>> from manykernels.kernels import Linear, ProductKernels
     >>> from manykernels.losses import Squared
     >>> from manykernels.literature.hierarchical import hierarchical
     >>> X = np.random.default_rng(0).normal(size=(80, 4))
-    >>> family = ProductKernels([Linear(columns=[j]) for j in range(4)], degree=2).bind(X)
+    >>> family = bind_family(ProductKernels([Linear(columns=[j]) for j in range(4)], degree=2), X)
     >>> y = X[:, 0] + X[:, 1] + X[:, 0] * X[:, 1]
     >>> found = hierarchical(family, Squared(), y[None], np.full((1, 80), 10.0))
     >>> {"x0", "x1", "x0 * x1"} <= set(found.bank.names)

@@ -14,10 +14,10 @@ import time
 
 import numpy as np
 
+from manykernels.banks.pairs import PairValues
 from manykernels.compute.compiled import njit
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import UNKNOWN, Certificate, Step
-from manykernels.kernels.pairs import PairValues
 from manykernels.losses import JointLoss
 from manykernels.outer import ufo_steps as steps
 from manykernels.outer.ufo import UfoResult
@@ -62,12 +62,13 @@ def obscure(
     Examples
     --------
     >>> import numpy as np
+    >>> from manykernels.banks import bind
     >>> from manykernels.kernels import Gaussian, KernelBank
-    >>> from manykernels.kernels.pairs import PairValues
+    >>> from manykernels.banks.pairs import PairValues
     >>> from manykernels.losses import Hinge, OneVsRest
     >>> from manykernels.literature.obscure import obscure
     >>> X = np.linspace(-3, 3, 60)[:, None]
-    >>> pairs = PairValues(KernelBank([Gaussian(w) for w in (0.1, 0.5, 10.0)]).bind(X), 0.0, 10**9)
+    >>> pairs = PairValues(bind(KernelBank([Gaussian(w) for w in (0.1, 0.5, 10.0)]), X), 0.0, 10**9)
     >>> result = obscure(pairs, OneVsRest(Hinge(), 1), np.sign(np.sin(3 * X)), np.ones(60))
     >>> result.trace[-1].objective < result.trace[0].objective
     True

@@ -30,13 +30,14 @@ def pgd(
     Examples
     --------
     >>> import numpy as np
+    >>> from manykernels.banks import bind
     >>> from manykernels.kernels import Gaussian, KernelBank
     >>> from manykernels.losses import Hinge
     >>> from manykernels.norms import LpPenalty
     >>> from manykernels.literature.pgd import pgd
     >>> from manykernels.problem import Problem
     >>> X = np.linspace(-3, 3, 30)[:, None]
-    >>> bank = KernelBank([Gaussian(w) for w in (0.1, 1.0, 10.0)]).bind(X)
+    >>> bank = bind(KernelBank([Gaussian(w) for w in (0.1, 1.0, 10.0)]), X)
     >>> problem = Problem(bank, Hinge(), LpPenalty(2), np.sign(np.sin(3 * X.T)), np.ones((1, 30)))
     >>> pgd(problem).converged
     True

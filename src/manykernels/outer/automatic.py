@@ -75,7 +75,7 @@ def automatic(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, star
 
 def _methods(problem: Problem) -> Iterator[Solver]:
     """Return the methods to try, in order; each but the last has _PATIENCE rounds."""
-    norm, has_gap = problem.norm, problem.norm.has_dual and "quad_forms" in problem.bank.capabilities
+    norm, has_gap = problem.norm, problem.norm.has_dual and "quad_forms" in problem.bank.can
     if not norm.has_closed_form or not has_gap:
         yield SPG
         return

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from manykernels.banks.packed import PackedBank
 from manykernels.core.results import OVERFLOWS, Machine, Result
-from manykernels.kernels.bound import BoundBank
 from manykernels.kernels.family import BoundFamily
 from manykernels.losses import Loss
 from manykernels.norms import LpNorm
@@ -29,13 +29,13 @@ class FamilyProblem:
     fit_intercept: bool = True
     offset: float = 0.0
 
-    def restricted(self, bank: BoundBank) -> Problem:
+    def restricted(self, bank: PackedBank) -> Problem:
         """Return the problem with the kernels of a bank only."""
         return Problem(bank, self.loss, self.norm, self.y, self.C, self.fit_intercept, offset=self.offset)
 
     def require(self, solver: str, capability: str, p: float) -> None:
         """Raise before any work if the family or the norm is not for this solver."""
-        if capability not in self.family.capabilities:
+        if capability not in self.family.can:
             raise TypeError(f"solver={solver!r} needs kernels that offer {capability!r}; {self.family!r} does not.")
         if self.norm != LpNorm(p):
             raise TypeError(f"solver={solver!r} needs norm={p:g} with a family of kernels, got {self.norm!r}.")
@@ -58,7 +58,7 @@ class FamilyProblem:
 class FamilyResult:
     """The kernels that were selected, as a bank, and the result on them."""
 
-    bank: BoundBank
+    bank: PackedBank
     result: Result
 
 

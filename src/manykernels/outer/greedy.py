@@ -18,11 +18,12 @@ from collections.abc import Callable
 import numpy as np
 from scipy.optimize import brentq
 
+from manykernels.banks.collection import Collection
 from manykernels.compute.combined import CombinedMatrix
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.progress import emit, is_listened_to, silent
 from manykernels.core.results import Certificate, Machine, Result, Step
-from manykernels.kernels.family import NEEDS_BEST, Best, Collection
+from manykernels.kernels.family import NEEDS_BEST, Best
 from manykernels.outer.automatic import automatic
 from manykernels.outer.family import FamilyProblem, FamilyResult, outer_products
 from manykernels.problem import Problem
@@ -61,13 +62,14 @@ def greedy(
     Examples
     --------
     >>> import numpy as np
+    >>> from manykernels.banks import bind_family
     >>> from manykernels.kernels import GaussianFamily
     >>> from manykernels.losses import Squared
     >>> from manykernels.norms import LpNorm
     >>> from manykernels.outer.family import FamilyProblem
     >>> from manykernels.outer.greedy import greedy
     >>> X = np.linspace(-3, 3, 60)[:, None]
-    >>> family = GaussianFamily(0.01, 100.0).bind(X)
+    >>> family = bind_family(GaussianFamily(0.01, 100.0), X)
     >>> found = greedy(FamilyProblem(family, Squared(), LpNorm(1), np.sin(3 * X.T), np.full((1, 60), 10.0)))
     >>> found.result.converged, found.result.exact
     (True, True)

@@ -73,13 +73,14 @@ def mirror(
     Examples
     --------
     >>> import numpy as np
+    >>> from manykernels.banks import bind
     >>> from manykernels.kernels import Gaussian, KernelBank
     >>> from manykernels.losses import Hinge
     >>> from manykernels.norms import MixedNorm
     >>> from manykernels.outer.mirror import mirror
     >>> from manykernels.problem import Problem
     >>> X = np.random.default_rng(0).normal(size=(40, 2))
-    >>> bank = KernelBank([Gaussian(w, columns=[j]) for j in (0, 1) for w in (0.3, 1.0, 3.0)]).bind(X)
+    >>> bank = bind(KernelBank([Gaussian(w, columns=[j]) for j in (0, 1) for w in (0.3, 1.0, 3.0)]), X)
     >>> norm = MixedNorm(q=2).bind(bank.groups)
     >>> problem = Problem(bank, Hinge(), norm, np.sign(X[:, :1] * X[:, 1:]).T, np.ones((1, 40)))
     >>> mirror(problem, tol=1e-2).converged

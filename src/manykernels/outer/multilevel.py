@@ -31,13 +31,14 @@ def multilevel_newton(
     Examples
     --------
     >>> import numpy as np
+    >>> from manykernels.banks import bind
     >>> from manykernels.kernels import Gaussian, KernelBank
     >>> from manykernels.losses import Hinge
     >>> from manykernels.norms import LpNorm
     >>> from manykernels.outer.multilevel import multilevel_newton
     >>> from manykernels.problem import Problem
     >>> X = np.random.default_rng(0).uniform(-3, 3, (900, 1))
-    >>> bank = KernelBank([Gaussian(w) for w in (0.1, 1.0, 10.0)]).bind(X)
+    >>> bank = bind(KernelBank([Gaussian(w) for w in (0.1, 1.0, 10.0)]), X)
     >>> problem = Problem(bank, Hinge(), LpNorm(1), np.sign(np.sin(3 * X.T)), np.ones((1, 900)))
     >>> multilevel_newton(problem, tol=1e-4).converged
     True

@@ -47,7 +47,7 @@ from scipy.linalg import LinAlgError, eigvalsh
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from manykernels.compute.linalg import principal_block
-from manykernels.compute.packed import mirror_rows
+from manykernels.compute.triangles import mirror_rows
 from manykernels.core.results import Machine
 from manykernels.problem import Problem
 

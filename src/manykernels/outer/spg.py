@@ -107,13 +107,14 @@ def spg(
     Examples
     --------
     >>> import numpy as np
+    >>> from manykernels.banks import bind
     >>> from manykernels.kernels import Gaussian, KernelBank
     >>> from manykernels.losses import Hinge
     >>> from manykernels.norms import LpPenalty
     >>> from manykernels.outer.spg import spg
     >>> from manykernels.problem import Problem
     >>> X = np.linspace(-3, 3, 30)[:, None]
-    >>> bank = KernelBank([Gaussian(w) for w in (0.1, 1.0, 10.0)]).bind(X)
+    >>> bank = bind(KernelBank([Gaussian(w) for w in (0.1, 1.0, 10.0)]), X)
     >>> problem = Problem(bank, Hinge(), LpPenalty(1), np.sign(np.sin(3 * X.T)), np.ones((1, 30)))
     >>> spg(problem).converged
     True
@@ -157,15 +158,15 @@ class ProjectedGradient:
         self.norm = cast(Projection, problem.norm.projection())
         self.recorder = Recorder(problem, tol)
         self.K = problem.bank.workspace()
-        self.has_gap = problem.norm.has_dual and "quad_forms" in problem.bank.capabilities
-        self.longest = options.longest or (_FAR if "quad_forms" in problem.bank.capabilities else _NEAR)
+        self.has_gap = problem.norm.has_dual and "quad_forms" in problem.bank.can
+        self.longest = options.longest or (_FAR if "quad_forms" in problem.bank.can else _NEAR)
         self.inner_tol = 0.1 if options.tune_precision else _FINE
         self.memory, self.mass, self.average = _MEMORY[1], 1.0, np.nan
         self.converged = False
         self._takes_prox = options.proximal and self.norm.prox(np.zeros(1), 1.0) is not None
         levels = problem.norm.levels()
         l1 = levels is not None and levels.fixed is not None and levels.p == 1
-        self._is_scaled = l1 and self._takes_prox and options.scaled and "quad_forms" in problem.bank.capabilities
+        self._is_scaled = l1 and self._takes_prox and options.scaled and "quad_forms" in problem.bank.can
 
     def run(self, max_iter: int, start: np.ndarray | None, random_state: Any) -> Result:
         """Solve and return the result; Ctrl-C leaves the best so far to those who watch."""
@@ -308,7 +309,7 @@ class ProjectedGradient:
 
         Where there may be several, no weight changes by more than the largest weight, or 1 if that is less than 1.
         """
-        if "quad_forms" in self.problem.bank.capabilities:
+        if "quad_forms" in self.problem.bank.can:
             return 1.0
         return min(1.0, max(float(here.weights.max()), 1.0) / max(float(np.abs(direction).max()), 1e-300))
 

@@ -19,15 +19,16 @@ from dataclasses import replace
 
 import numpy as np
 
+from manykernels.banks.collection import Collection
+from manykernels.banks.packed import PackedBank
 from manykernels.compute.combined import CombinedMatrix
 from manykernels.compute.memory import budget_bytes
-from manykernels.compute.packed import triangle_size
 from manykernels.compute.threads import one_blas_thread
+from manykernels.compute.triangles import triangle_size
 from manykernels.core.checks import check_choice, check_number
 from manykernels.core.progress import emit, is_listened_to, silent
 from manykernels.core.results import Certificate, Machine, Result, Step
-from manykernels.kernels.bound import BoundBank
-from manykernels.kernels.family import DRAWS, NEEDS_SAMPLE, Collection
+from manykernels.kernels.family import DRAWS, NEEDS_SAMPLE
 from manykernels.outer.automatic import automatic
 from manykernels.outer.family import FamilyProblem, FamilyResult, outer_products
 
@@ -82,13 +83,14 @@ def stochastic_mirror(
     Examples
     --------
     >>> import numpy as np
+    >>> from manykernels.banks import bind_family
     >>> from manykernels.kernels import Linear, ProductKernels
     >>> from manykernels.losses import Squared
     >>> from manykernels.norms import LpNorm
     >>> from manykernels.outer.family import FamilyProblem
     >>> from manykernels.outer.stochastic_mirror import stochastic_mirror
     >>> X = np.random.default_rng(0).normal(size=(80, 5))
-    >>> family = ProductKernels([Linear(columns=[j]) for j in range(5)], degree=3).bind(X)
+    >>> family = bind_family(ProductKernels([Linear(columns=[j]) for j in range(5)], degree=3), X)
     >>> y = (X[:, 0] * X[:, 1])[None]
     >>> found = stochastic_mirror(FamilyProblem(family, Squared(), LpNorm(2), y, np.full((1, 80), 10.0)))
     >>> found.bank.names[int(found.result.weights.argmax())]
@@ -194,7 +196,7 @@ def _finished(walk: MirrorWalk, tol: float, corrective: bool, interrupted: bool)
     return replace(found, result=replace(found.result, interrupted=interrupted))
 
 
-def _learned(walk: MirrorWalk, bank: BoundBank, weights: np.ndarray, tol: float, corrective: bool) -> FamilyResult:
+def _learned(walk: MirrorWalk, bank: PackedBank, weights: np.ndarray, tol: float, corrective: bool) -> FamilyResult:
     """Learn the machine with these weights, and better weights if asked for, and certify."""
     problem = walk.problem.restricted(bank)
     machine = problem.solve(bank.combine(weights), walk.machine, 0.05 * tol)

@@ -90,14 +90,15 @@ def ufo(
     Examples
     --------
     >>> import numpy as np
+    >>> from manykernels.banks import bind
     >>> from manykernels.kernels import Gaussian, KernelBank
-    >>> from manykernels.kernels.pairs import PairValues
+    >>> from manykernels.banks.pairs import PairValues
     >>> from manykernels.losses import Hinge, OneVsRest
     >>> from manykernels.outer.ufo import ufo
     >>> from manykernels.outer.ufo_theta import SampleTheta, make_rule
     >>> X = np.linspace(-3, 3, 60)[:, None]
     >>> y = np.sign(np.sin(3 * X))
-    >>> pairs = PairValues(KernelBank([Gaussian(w) for w in (0.1, 0.5, 10.0)]).bind(X), 0.0, 10**9)
+    >>> pairs = PairValues(bind(KernelBank([Gaussian(w) for w in (0.1, 0.5, 10.0)]), X), 0.0, 10**9)
     >>> loss = OneVsRest(Hinge(), 1)
     >>> theta = SampleTheta(pairs, loss, y, np.ones(60), make_rule(loss, alpha=0.02, total_C=60, n_kernels=3))
     >>> result = ufo(theta, epochs=50)

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from manykernels.banks.packed import PackedBank
+from manykernels.banks.pairs import PairValues, sampled
 from manykernels.core.results import Certificate
-from manykernels.kernels.bound import BoundBank
-from manykernels.kernels.features import FeatureMaps
-from manykernels.kernels.pairs import PairValues, sampled
+from manykernels.kernels.feature_maps import FeatureMaps
 from manykernels.losses import JointLoss
 from manykernels.outer import ufo_steps as steps
 from manykernels.outer.ufo import UfoResult
@@ -79,15 +79,16 @@ class FeatureStream(Stream):
     Examples
     --------
     >>> import numpy as np
+    >>> from manykernels.banks import bind
     >>> from manykernels.kernels import KernelBank, Linear, RandomFourier
-    >>> from manykernels.kernels.features import FeatureMaps
+    >>> from manykernels.kernels.feature_maps import FeatureMaps
     >>> from manykernels.losses import Hinge, OneVsRest
     >>> from manykernels.outer.ufo_theta import make_rule
     >>> from manykernels.outer.ufo_stream import FeatureStream
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(2000, 2))
     >>> y = np.sign(X[:, :1] * X[:, 1:])
-    >>> bank = KernelBank([Linear(), RandomFourier(1.0)]).bind(X[:100])
+    >>> bank = bind(KernelBank([Linear(), RandomFourier(1.0)]), X[:100])
     >>> loss = OneVsRest(Hinge(), 1)
     >>> maps = FeatureMaps(bank.bound, bank.scale, cosine=False, bias=1.0)
     >>> stream = FeatureStream(maps, X[:1], loss, make_rule(loss, 0.01, 100.0, 2))
@@ -132,7 +133,7 @@ class SampleStream(Stream):
 
     Parameters
     ----------
-    bank : BoundBank
+    bank : PackedBank
         The kernels, with the scales that they keep.
     loss : JointLoss
     rule : Rule
@@ -143,7 +144,7 @@ class SampleStream(Stream):
         Bytes for kernel values.
     """
 
-    def __init__(self, bank: BoundBank, loss: JointLoss, rule: Rule, bias: np.ndarray, memory_budget: int) -> None:
+    def __init__(self, bank: PackedBank, loss: JointLoss, rule: Rule, bias: np.ndarray, memory_budget: int) -> None:
         m = bank.n_kernels
         super().__init__(loss, rule, Walk(np.zeros(m), np.zeros(m), np.zeros(2), np.zeros(4), np.zeros(0)))
         self.bank, self.bias, self.memory_budget = bank, bias, memory_budget

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from manykernels.banks.pairs import PairValues
 from manykernels.compute.threads import n_threads, parallel
 from manykernels.core.results import Certificate
-from manykernels.kernels.features import FeatureMaps
-from manykernels.kernels.pairs import PairValues
+from manykernels.kernels.feature_maps import FeatureMaps
 from manykernels.losses import EpsilonInsensitive, Hinge, JointLoss, Logistic, MulticlassHinge, OneVsRest, Squared
 from manykernels.norms.elastic import ElasticNorm
 from manykernels.outer import ufo_steps as steps

@@ -27,6 +27,7 @@ def without_zero_kernels(problem: Problem, result: Result) -> Result:
     --------
     >>> import numpy as np
     >>> import warnings
+    >>> from manykernels.banks import bind
     >>> from manykernels.kernels import KernelBank, Linear
     >>> from manykernels.losses import Hinge
     >>> from manykernels.norms import LpNorm
@@ -36,7 +37,7 @@ def without_zero_kernels(problem: Problem, result: Result) -> Result:
     >>> X = np.array([[-1.0, 0.0], [-0.5, 0.0], [0.5, 0.0], [1.0, 0.0]])
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("ignore")
-    ...     bank = KernelBank([Linear(columns=[0]), Linear(columns=[1])]).bind(X)
+    ...     bank = bind(KernelBank([Linear(columns=[0]), Linear(columns=[1])]), X)
     >>> problem = Problem(bank, Hinge(), LpNorm(np.inf), np.sign(X[:, :1].T), np.ones((1, 4)))
     >>> result = group_lasso(problem)
     >>> result.weights, without_zero_kernels(problem, result).weights

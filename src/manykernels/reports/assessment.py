@@ -20,7 +20,7 @@ from sklearn.utils import _safe_indexing
 from manykernels.core.checks import check_count
 from manykernels.core.notices import shown
 from manykernels.core.progress import reached, silent
-from manykernels.reports.baselines import Contestant, contestants
+from manykernels.reports.contestants import Contestant, contestants
 from manykernels.reports.division import Division, divide
 from manykernels.reports.intervals import Interval, area_under_roc, explained, mean_interval, paired_difference, wilson
 from manykernels.reports.steps import as_seen, folds_of, is_balanced, last_step, metric_of

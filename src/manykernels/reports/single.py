@@ -15,10 +15,11 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import cross_val_score
 
 from manykernels.alignment import Target, alignments
+from manykernels.banks import Recipe, bind
 from manykernels.compute.threads import one_blas_thread
 from manykernels.kernels.columns import resolve_columns
+from manykernels.kernels.lazy_names import run_lengths
 from manykernels.kernels.standard import as_bank
-from manykernels.kernels.texts import run_lengths
 from manykernels.reports.division import shares_of
 from manykernels.reports.forms import form_of
 from manykernels.reports.steps import as_seen, inner_folds, is_balanced, last_step, metric_of, some_rows, with_last
@@ -91,7 +92,8 @@ def _leading(last: Any, learned: Any, X: Any, y: np.ndarray, seed: int) -> tuple
     X, y = some_rows(X, y, _JUDGED_ROWS, seed, classes)
     X = as_seen(learned, X)
     bank = as_bank(last.kernels, X)
-    bound = bank.bind(X, normalize=getattr(last, "normalize", "mean_diag"), center=getattr(last, "center", False))
+    recipe = Recipe(getattr(last, "normalize", "mean_diag"), getattr(last, "center", False))
+    bound = bind(bank, X, recipe)
     used = _used(last_step(learned), bound.n_kernels)
     kernels = bank.written_out().kernels
     judged = np.arange(bound.n_kernels)

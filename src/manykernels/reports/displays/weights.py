@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from manykernels.kernels.texts import sums_by_group
+from manykernels.kernels.lazy_names import sums_by_group
 from manykernels.reports.displays.common import (
     HATCHES,
     MOST_SERIES,

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.metrics import roc_curve
 
 from manykernels.reports.assessment import Assessment, Outcome
-from manykernels.reports.baselines import CONSTANT
+from manykernels.reports.contestants import CONSTANT
 from manykernels.reports.html import words
 from manykernels.reports.html.charts import MAX_POINTS, N_COLORS, interval, roc, scatter
 from manykernels.reports.html.tables import Cell, confusion, table

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from manykernels.reports.assessment import Assessment, Outcome
-from manykernels.reports.baselines import CONSTANT
+from manykernels.reports.contestants import CONSTANT
 from manykernels.reports.intervals import Interval
 from manykernels.reports.learned import Learned, LearnedPart, Optimum
 from manykernels.tables.balance import UNEVEN, evenness

@@ -1,0 +1,10 @@
+"""Where the kernels of one fit are, and what can be asked of them.
+
+:func:`plan` decides by arithmetic alone, :func:`bind` does it, and the bank that it returns is all that solvers see.
+"""
+
+from manykernels.banks.bind import bind, bind_family
+from manykernels.banks.placement import Approximation, Data, Placement, Recipe
+from manykernels.banks.plan import plan
+
+__all__ = ["Approximation", "Data", "Placement", "Recipe", "bind", "bind_family", "plan"]

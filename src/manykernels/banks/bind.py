@@ -1,0 +1,260 @@
+"""Kernels bound to training data: the only way from a description of kernels to a bank that can be asked for values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from manykernels.banks.composite import CompositeBank
+from manykernels.banks.definiteness import check_positive_semidefinite
+from manykernels.banks.device.bank import DeviceBank, DeviceRowsBank
+from manykernels.banks.device.features import DeviceFeatureBank
+from manykernels.banks.device.ladder import DeviceLadderBank
+from manykernels.banks.device.layout import plan_device
+from manykernels.banks.features import FeatureBank
+from manykernels.banks.ladder_bank import LadderBank
+from manykernels.banks.layout import plan_storages
+from manykernels.banks.on_demand import OnDemandBank
+from manykernels.banks.packed import PackedBank
+from manykernels.banks.parametric_bank import ParametricBank
+from manykernels.banks.placement import PRECISIONS, Data, Placement, Recipe
+from manykernels.banks.storage import FactorStorage
+from manykernels.compute.gpu import Device, check_device
+from manykernels.compute.memory import budget_bytes, human_bytes
+from manykernels.compute.threads import one_blas_thread
+from manykernels.core.checks import check_choice
+from manykernels.core.notices import warn
+from manykernels.kernels.family import NORMALIZATIONS, BoundFamily, Family
+from manykernels.kernels.gaussian_product import GaussianProduct
+from manykernels.kernels.kernel_bank import KernelBank
+from manykernels.kernels.normalize import Normalization, learn_normalization
+from manykernels.kernels.parametric import ParametricKernel
+from manykernels.kernels.shared_distances import BoundKernel
+
+_ALONE, _AS_LIST = Recipe(), Placement()
+
+
+@one_blas_thread()
+def bind(kernels: Any, data: Any, recipe: Recipe = _ALONE, placement: Placement = _AS_LIST, seed: Any = None) -> Any:
+    """Bind kernels to training data.
+
+    Parameters
+    ----------
+    kernels : KernelBank or list of Kernel
+        With a ParametricKernel as the recipe's combination it is not looked at.
+    data : Data, or an array or CSR matrix of shape (n_samples, n_features)
+    recipe : Recipe
+    placement : Placement
+        What does not fit a kind of kernels falls back: to double precision where values leave the range of float32,
+        to the CPU where the device lacks double precision and that is needed.
+    seed : int, Generator or None
+        Chooses landmarks or waves of approximations.
+
+    Returns
+    -------
+    Bank
+        See ``manykernels.core.protocols``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.banks import Placement, Recipe, bind
+    >>> from manykernels.kernels import Gaussian
+    >>> X = np.random.default_rng(0).normal(size=(20, 3))
+    >>> bank = bind([Gaussian(1.0), Gaussian(2.0)], X, Recipe(center=True), Placement(precision="double"))
+    >>> bank.combine(np.array([0.5, 0.5])).array.shape
+    (20, 20)
+    """
+    data = Data.of(data)
+    check_choice("precision", placement.precision, PRECISIONS)
+    check_device(placement.device)
+    if placement.approximation is not None:
+        return _bind_features(_as_bank(kernels), data, recipe, placement, seed)
+    data = data.in_memory()
+    if recipe.combination != "sum":
+        return _bind_one(kernels, data, recipe)
+    if placement.client is not None:
+        from manykernels.banks.cluster.bank import bind_on_workers  # noqa: PLC0415 - it needs an optional dependency
+
+        bank: Any = bind_on_workers(_as_bank(kernels), data, recipe, placement)
+    else:
+        bank = _bind_list(_as_bank(kernels), data, recipe, placement)
+    report_zero_kernels(bank.names, bank.scale)
+    return bank
+
+
+def _as_bank(kernels: Any) -> KernelBank:
+    return kernels if isinstance(kernels, KernelBank) else KernelBank(kernels)
+
+
+def _bind_list(kernels: KernelBank, data: Data, recipe: Recipe, placement: Placement) -> Any:
+    """Bind plain kernels and ladders, each kind in a bank of its own; both together are a composite."""
+    ladders = kernels.ladders
+    if ladders and placement.storage == "rows":
+        raise TypeError(f"storage='rows' needs kernels one by one, got {ladders[0]!r}.")
+    places, resolved = kernels.ladder_places(data.table), kernels.resolve(data.table)
+    kernels.check_views(data.X, data.table)
+    budget = budget_bytes(placement.budget)
+    parts: list[PackedBank | LadderBank] = []
+    if resolved:
+        share = budget // 2 if ladders else budget
+        parts.append(bind_resolved(resolved, data, recipe, replace(placement, budget=share), comes_back=bool(ladders)))
+        budget -= share
+    if ladders:
+        options: dict[str, Any] = {
+            "normalize": recipe.normalize,
+            "center": recipe.center,
+            "budget": budget,
+            "storage": placement.storage,
+            "precision": placement.precision,
+            "reserve": placement.reserve,
+        }
+        # The means of centered kernels are interpolated.
+        on_cpu = placement.device == "cpu" or recipe.center
+        kind: Callable[..., LadderBank] = LadderBank if on_cpu else partial(DeviceLadderBank, device=placement.device)
+        parts.append(kind(ladders, places, data.X, data.weights, **options))
+    return parts[0] if len(parts) == 1 else CompositeBank(parts)
+
+
+def bind_resolved(
+    bound: list[BoundKernel], data: Data, recipe: Recipe, placement: Placement, comes_back: bool = False
+) -> PackedBank:
+    """Check kernels whose columns are known, learn how to normalize them, and store them.
+
+    ``comes_back`` says that subsets of what a device holds belong on the CPU.
+    """
+    check_positive_semidefinite(bound, data.X, recipe.check)
+    weight = data.weights
+    normalization = learn_normalization(
+        bound, data.X, kind=recipe.normalize, center=recipe.center, sample_weight=weight
+    )
+    if not normalization.fits_single:
+        placement = replace(placement, precision="double")
+    if placement.device != "cpu":
+        on_device = _bind_device(bound, data.X, weight, normalization, placement, comes_back)
+        if on_device is not None:
+            return on_device
+    budget = budget_bytes(placement.budget)
+    storages, room = plan_storages(
+        bound,
+        data.X,
+        normalization,
+        weight,
+        budget=budget,
+        storage=placement.storage,
+        dtype=PRECISIONS[placement.precision],
+        reserve=placement.reserve,
+    )
+    bank = PackedBank(bound, data.X, normalization, weight, storages, placement.precision, room)
+    if placement.storage != "rows":
+        return bank
+    held = sum(part.nbytes for part in storages if isinstance(part, FactorStorage))
+    return OnDemandBank(bank, budget - held)
+
+
+def _bind_device(
+    bound: list[BoundKernel],
+    X: Any,
+    weight: np.ndarray,
+    normalization: Normalization,
+    placement: Placement,
+    comes_back: bool,
+) -> DeviceBank | None:
+    """Store the kernels on the device; None where it has no double precision, and that is needed."""
+    device, precision = Device(placement.device), placement.precision
+    if not device.has_double and (precision == "double" or normalization.means is not None):
+        return None
+    storages = plan_device(
+        device, bound, X, normalization, weight, storage=placement.storage, dtype=PRECISIONS[precision]
+    )
+    kind = DeviceRowsBank if placement.storage == "rows" else DeviceBank
+    return kind(bound, X, normalization, weight, device, storages, precision, comes_back)
+
+
+def _bind_features(kernels: KernelBank, data: Data, recipe: Recipe, placement: Placement, seed: Any) -> Any:
+    """Bind approximations of the kernels by features of the samples."""
+    assert placement.approximation is not None
+    resolved = kernels.written_out().resolve(data.names_from)
+    options: dict[str, Any] = {
+        "approximation": placement.approximation.method,
+        "rank": placement.approximation.rank,
+        "normalize": recipe.normalize,
+        "center": recipe.center,
+        "precision": placement.precision,
+        "random_state": np.random.default_rng(seed),
+    }
+    if getattr(data.X, "is_on_workers", False):
+        from manykernels.banks.cluster.row_bank import RowBank  # noqa: PLC0415 - it needs an optional dependency
+
+        bank: FeatureBank = RowBank(resolved, data.X, **options)
+    else:
+        kind: Callable[..., FeatureBank] = (
+            FeatureBank if placement.device == "cpu" else partial(DeviceFeatureBank, Device(placement.device))
+        )
+        bank = kind(resolved, data.X, data.weights, budget=budget_bytes(placement.budget), **options)
+    report_zero_kernels(bank.names, bank.scale)
+    return bank
+
+
+def _bind_one(kernels: Any, data: Data, recipe: Recipe) -> ParametricBank:
+    """Bind one kernel with parameters: one that was given, or the product of Gaussians, each raised to its weight."""
+    options: dict[str, Any] = {"normalize": recipe.normalize, "center": recipe.center}
+    if isinstance(recipe.combination, ParametricKernel):
+        return ParametricBank(recipe.combination, data.X, data.weights, source=data.table, **options)
+    bank = _as_bank(kernels)
+    if bank.ladders:
+        raise TypeError(f"combination='product' needs Gaussian kernels, got {bank.ladders[0]!r}.")
+    return ParametricBank(GaussianProduct(bank.resolve(data.table)), data.X, data.weights, **options)
+
+
+@one_blas_thread()
+def bind_family(family: Family, data: Any, recipe: Recipe = _ALONE, placement: Placement = _AS_LIST) -> BoundFamily:
+    """Bind a family of kernels to training data: what can be searched and drawn from.
+
+    Parameters
+    ----------
+    family : Family
+    data : Data, or an array or CSR matrix of shape (n_samples, n_features)
+    recipe : Recipe
+    placement : Placement
+        Its budget is for the matrices of the search, and for the kernels that products are made of.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.banks import bind_family
+    >>> from manykernels.kernels import GaussianFamily
+    >>> X = np.random.default_rng(0).normal(size=(20, 3))
+    >>> bind_family(GaussianFamily(0.1, 10.0), X).n_samples
+    20
+    """
+    data = Data.of(data).in_memory()
+    if recipe.normalize not in NORMALIZATIONS:
+        raise ValueError(
+            f"normalize={recipe.normalize!r} is not for a family of kernels: take 'mean_diag', 'trace' or None."
+        )
+    budget, base = budget_bytes(placement.budget), None
+    if family.base is not None:
+        n = data.X.shape[0]
+        need = family.search_bytes(n)
+        if need >= budget:
+            raise MemoryError(
+                f"memory_budget leaves {human_bytes(budget)}, but the search of {family!r} on {n} samples needs "
+                f"{human_bytes(need)}."
+            )
+        base = bind(family.base, data, recipe, replace(placement, budget=budget - need))
+    return family.on(data.X, data.table, data.weights, recipe.normalize, budget, base)
+
+
+def report_zero_kernels(names: Sequence[str], scale: np.ndarray) -> None:
+    """Warn of kernels that are zero on the training data; raise if all are."""
+    zero = np.flatnonzero(scale == 0.0)
+    if zero.size == len(names):
+        raise ValueError("Every kernel is zero on the training data: there is nothing to learn from.")
+    if zero.size:
+        first = ", ".join(names[int(k)] for k in zero[:3]) + (", ..." if zero.size > 3 else "")
+        warn(f"{zero.size} of {len(names)} kernels are zero on the training data and get weight 0: {first}")

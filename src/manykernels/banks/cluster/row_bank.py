@@ -1,0 +1,236 @@
+"""A bank of kernels of small rank whose features are blocks of rows on workers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from manykernels.banks.asked import checked_places, checked_weights
+from manykernels.banks.cluster import row_block as on_worker
+from manykernels.banks.cluster.row_block import FeaturePlan, Targets
+from manykernels.banks.cluster.row_blocks import RowBlocks
+from manykernels.banks.features import OFFERS, FeatureBank
+from manykernels.banks.packed import PackedBank, bank_of_features
+from manykernels.banks.placement import PRECISIONS
+from manykernels.core.checks import check_choice
+from manykernels.core.protocols import Measured
+from manykernels.kernels.approximate import approximate_kernels, errors_of_values, lost_traces
+from manykernels.kernels.normalize import KINDS
+from manykernels.kernels.shared_distances import BoundKernel
+
+_COARSE, _COARSE_BYTES = 3000, 2 * 10**8
+
+
+class RowSource:
+    """Rows of X on workers, and what belongs to them: data that a bank of features is bound to.
+
+    Selections of rows are fetched: landmarks are chosen from them.
+
+    Parameters
+    ----------
+    raw : RowBlocks
+    shapes : sequence of (int, int)
+        Of the blocks.
+    targets : Targets or None
+        What the tasks of the rows are; to be known before they are bound.
+    unit : float
+        The size of the targets.
+    """
+
+    is_on_workers = True
+    is_read_in_blocks = True
+
+    def __init__(self, raw: RowBlocks, shapes: Sequence[tuple[int, int]]) -> None:
+        self.raw, self.sizes = raw, np.array([shape[0] for shape in shapes])
+        self.shape = (int(self.sizes.sum()), shapes[0][1])
+        self.targets: Targets | None = None
+        self.unit = 1.0
+
+    def __getitem__(self, rows: Any) -> Any:
+        if isinstance(rows, slice):
+            rows = np.arange(self.shape[0])[rows]
+        return self.take(np.asarray(rows))[0] if len(rows) else np.zeros((0, self.shape[1]))
+
+    def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return some rows, in order: X, y and sample weights."""
+        X, y, weight = zip(*self.raw.chosen(on_worker.take, rows, self.sizes), strict=True)
+        dense = [part.toarray() if hasattr(part, "toarray") else part for part in X]
+        return np.concatenate(dense), np.concatenate(y), np.concatenate(weight)
+
+
+class RowBank(FeatureBank):
+    """Kernels as features of rows on workers; attributes are those of ``FeatureBank``.
+
+    Only sums over the rows come to the driver, as long as the features: w = Z' beta, from which q_k = ||w_k||^2.
+
+    Parameters
+    ----------
+    bound : sequence of BoundKernel
+    source : RowSource
+    approximation, rank, normalize, center, precision, random_state
+        As for ``FeatureBank``.
+    """
+
+    # Coefficients of the dual problem are nowhere, and which rows are the last, nobody knows.
+    can = OFFERS - {"coefficients", "tail"}
+    has_few_samples = False  # type: ignore[assignment]  # that are here
+    spare = None
+
+    def __init__(
+        self,
+        bound: Sequence[BoundKernel],
+        source: RowSource,
+        *,
+        approximation: str,
+        rank: float,
+        normalize: str | None,
+        center: bool,
+        precision: str,
+        random_state: np.random.Generator,
+    ) -> None:
+        raw, targets = source.raw, source.targets
+        assert targets is not None
+        check_choice("normalize", normalize, KINDS)
+        self.bound = approximate_kernels(bound, source, approximation, rank, random_state)
+        # Blocks are centered after they are made: in single precision that would cost digits.
+        precision = "double" if center else precision
+        self.X, self.precision, self.unit = source, precision, source.unit
+        self.names, self.groups = [entry.name for entry in bound], [entry.group for entry in bound]
+        self.n_kernels, self.n_samples = len(bound), source.shape[0]
+        self.is_cosine, self.is_centered = normalize == "cosine", center
+        self._plan = plan = FeaturePlan(bound, self.bound, self.is_cosine, PRECISIONS[precision], targets)
+        self.first = plan.maps.transform(np.zeros((1, source.shape[1])))[1]
+        self.blocks = raw.derived(on_worker.feature_block, plan)
+        total = float(raw.sum(on_worker.moments_of)[0]) if targets.classes is None else self._weight(raw)
+        traces, present = raw.sum(on_worker.traces, plan)
+        left = np.add.reduceat(self.blocks.sum(on_worker.squares), self.first[:-1])
+        self.errors = np.clip(1.0 - left / np.where(traces > 0, traces, 1.0), 0.0, 1.0)
+        if approximation == "fourier":
+            self.errors = errors_of_values(bound, self.bound, source)
+        elif self.is_cosine:
+            self.errors = lost_traces(bound, self.bound, source)
+        self.mean = np.zeros(int(self.first[-1]))
+        if center:
+            self.mean = self.blocks.sum(on_worker.means) / total
+            self.blocks = self.blocks.derived(on_worker.centered, self.mean)
+        self.sample_weight = np.array([total])  # its sum is all that is asked for
+        self.scale = self._scales(normalize, traces, present)
+        self.largest = self.scale * np.max(self.blocks.each(on_worker.largest, self.first), axis=0)
+        self._sample: tuple[PackedBank, np.ndarray, np.ndarray] | None = None
+        self.n_tasks = 1 if targets.classes is None or targets.classes.size == 2 else targets.classes.size
+
+    @staticmethod
+    def _weight(raw: RowBlocks) -> float:
+        return float(np.sum([weights.sum() for _, weights in raw.each(on_worker.classes_of)]))
+
+    def describe_storage(self) -> str:
+        """Return words for where the features are."""
+        return f"{self.n_kernels} kernels with {self.first[-1]} features of {self.n_samples} rows on Dask workers"
+
+    def workspace(self) -> Any:
+        """Return what :meth:`combine` writes to."""
+        return CombinedSums(self)
+
+    def combine(self, weights: np.ndarray, out: Any = None) -> Any:
+        """Return sum_k weights[k] K_k by the factors of its features; nothing is sent."""
+        K = self.workspace() if out is None else out
+        K.columns = self.by_column(checked_weights(weights, self.n_kernels))
+        return K
+
+    def vectors(self, beta: Any) -> np.ndarray:
+        """Return Z' beta_t, shape (n_tasks, n_columns)."""
+        return beta.vectors
+
+    def quad_forms(self, beta: Any, subset: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
+        """Return beta' K_k beta of the kernels of the subset, (n_tasks, len(subset))."""
+        squares = np.add.reduceat(beta.vectors**2, self.first[:-1], axis=1) * self.scale
+        return squares if subset is None else squares[:, checked_places(subset, self.n_kernels)]
+
+    @property
+    def coarse_size(self) -> int:
+        """How many rows a problem may have that is solved on the driver for a first guess of the weights."""
+        return int(min(_COARSE, self.n_samples // 4, _COARSE_BYTES // (8 * max(int(self.first[-1]), 1))))
+
+    def tail(self, size: int) -> PackedBank:
+        """Return the kernels on so many random rows: for a first guess, these do."""
+        return self.sample(size)[0]
+
+    @property
+    def targets(self) -> Any:
+        """The targets of the tasks, (n_tasks, n_samples), of which a sample can be had."""
+        return OnWorkers(self, 1)
+
+    @property
+    def costs(self) -> Any:
+        """The weights C of the losses, of which a sample can be had."""
+        return OnWorkers(self, 2)
+
+    def sample(self, size: int) -> tuple[PackedBank, np.ndarray, np.ndarray]:
+        """Return the kernels on random rows, held here, with the targets and the weights of their losses."""
+        if self._sample is None or self._sample[1].shape[1] != size:
+            self._sample = self._fetched(size)
+        return self._sample
+
+    def _fetched(self, size: int) -> tuple[PackedBank, np.ndarray, np.ndarray]:
+        rows = np.sort(np.random.default_rng(0).permutation(self.n_samples)[:size])
+        X, y, weight = self.X.take(rows)
+        # Rows travel, not their features, which are many more numbers.
+        Z = self._plan.maps.transform(X)[0] - self.mean
+        targets, C = self._plan.targets.tasks(y, weight)
+        return bank_of_features(self.bound, Z, self.scale, self.first, self.largest), targets, C
+
+
+class OnWorkers:
+    """An array of shape (n_tasks, n_samples) of which the driver has the shape, and what belongs to a tail of the bank.
+
+    Parameters
+    ----------
+    bank : RowBank
+    part : int
+        Which one of :meth:`RowBank.sample`.
+    """
+
+    def __init__(self, bank: RowBank, part: int) -> None:
+        self.shape, self._bank, self._part = (bank.n_tasks, bank.n_samples), bank, part
+
+    def __getitem__(self, where: tuple[slice, slice]) -> Any:
+        every, last = where
+        assert every == slice(None)
+        return self._bank.sample(-last.start)[self._part]
+
+
+class CombinedSums:
+    """The combined kernel of a :class:`RowBank`, K = Z diag(columns) Z', of which sums over the rows can be had.
+
+    Attributes
+    ----------
+    columns : ndarray of shape (n_columns,)
+        The factor of each feature.
+    planes : dict
+        What the bundle method knows of each task: it holds whatever the factors are.
+    unit : float
+        The size of the targets.
+    """
+
+    can = frozenset({"sums"})
+
+    def __init__(self, bank: RowBank) -> None:
+        self._bank, self.n_samples, self.unit = bank, bank.n_samples, bank.unit
+        self.columns = bank.by_column(np.zeros(bank.n_kernels))
+        self.planes: dict[int, Any] = {}
+
+    def plane(self, task: int, u: np.ndarray, b: float, loss: Any) -> list[np.ndarray]:
+        """Return minus the conjugates, the sum and Z' beta of each block, for the slopes of the loss at Z u + b."""
+        return self._bank.blocks.each(on_worker.plane, task, u, b, loss)
+
+    def losses_along(
+        self, task: int, u: np.ndarray, du: np.ndarray, intercepts: np.ndarray, lengths: np.ndarray, loss: Any
+    ) -> np.ndarray:
+        """Return the losses of the predictions Z (u + length du) + intercept, for pairs of the two."""
+        return self._bank.blocks.sum(on_worker.losses_along, task, u, du, intercepts, lengths, loss)
+
+    def rounding(self, machine: Measured, passed_on: Any) -> float:
+        """Return about how far products of rounded features move the primal value."""
+        return self._bank.unit_roundoff * float(np.sqrt(self.columns.size)) * abs(machine.objective)

@@ -1,0 +1,254 @@
+"""What runs on a worker that holds rows: their features, and sums over them that are as long as the features.
+
+Coefficients and predictions of the rows are never sent. They follow from a vector u of the features and an intercept b,
+z = Z u + b and beta = -C loss'(y, z), and are computed where the rows are; so a block has no state, and one that is
+lost is computed anew from its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from manykernels.kernels.feature_maps import FeatureMaps
+from manykernels.kernels.missing import observed, spread, there
+from manykernels.kernels.shared_distances import BoundKernel
+from manykernels.losses import Loss
+
+_ROWS = 4096  # at a time, so that what is made of them stays small
+_REMEMBERED = 4  # products Z u that a block keeps
+
+
+@dataclass(frozen=True)
+class RawBlock:
+    """Rows as they came: X (n, n_features) in double precision, y (n,), sample weights (n,)."""
+
+    X: Any
+    y: np.ndarray
+    weight: np.ndarray
+
+
+@dataclass(frozen=True)
+class Targets:
+    """How targets become tasks: -1 and 1 for each class, or numbers; and the weights of the losses.
+
+    Attributes
+    ----------
+    C : float
+    classes : ndarray or None
+    factors : ndarray of shape (n_classes,) or None
+        Weights of the classes.
+    offset : float
+        Subtracted from numbers.
+    """
+
+    C: float
+    classes: np.ndarray | None = None
+    factors: np.ndarray | None = None
+    offset: float = 0.0
+
+    def tasks(self, y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the targets and the weights of the losses, both of shape (n_tasks, n)."""
+        if self.classes is None or self.factors is None:
+            return (y.astype(np.float64) - self.offset)[None, :], self.C * weight[None, :]
+        codes = np.minimum(np.searchsorted(self.classes, y), self.classes.size - 1)  # rows of weight 0 may be of none
+        chosen = [1] if self.classes.size == 2 else range(self.classes.size)
+        targets = np.array([np.where(codes == c, 1.0, -1.0) for c in chosen])
+        return targets, np.broadcast_to(self.C * weight * self.factors[codes], targets.shape)
+
+
+@dataclass(frozen=True)
+class FeaturePlan:
+    """The kernels, those in their place with finite features, and how features are held."""
+
+    exact: Sequence[BoundKernel]
+    bound: Sequence[BoundKernel]
+    cosine: bool
+    dtype: type
+    targets: Targets
+
+    @property
+    def maps(self) -> FeatureMaps:
+        """The features of all kernels, side by side."""
+        return FeatureMaps(self.bound, np.ones(len(self.bound)), self.cosine, 0.0)
+
+
+class FeatureBlock:
+    """Rows as features.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n, n_columns)
+    y, C : ndarrays of shape (n_tasks, n)
+    weight : ndarray of shape (n,)
+    """
+
+    def __init__(self, Z: np.ndarray, y: np.ndarray, C: np.ndarray, weight: np.ndarray) -> None:
+        self.Z, self.y, self.C, self.weight = Z, y, C, weight
+        self._products: dict[bytes, np.ndarray] = {}
+
+    def __sizeof__(self) -> int:
+        return self.Z.nbytes + self.y.nbytes + self.C.nbytes
+
+    def __getstate__(self) -> dict:
+        return {**vars(self), "_products": {}}
+
+    def chunks(self) -> list[slice]:
+        """Return slices of some rows each."""
+        return [slice(low, low + _ROWS) for low in range(0, self.Z.shape[0], _ROWS)]
+
+    def times(self, u: np.ndarray) -> np.ndarray:
+        """Return Z u; the last few are remembered, since one u is asked about several times."""
+        key = u.tobytes()
+        if key not in self._products:
+            product = np.empty(self.Z.shape[0])
+            own = u.astype(self.Z.dtype)
+            for rows in self.chunks():
+                product[rows] = self.Z[rows] @ own
+            while len(self._products) >= _REMEMBERED:
+                self._products.pop(next(iter(self._products)))
+            self._products[key] = product
+        return self._products[key]
+
+    def transposed_times(self, values: np.ndarray) -> np.ndarray:
+        """Return Z' values, summed in double precision."""
+        out = np.zeros(self.Z.shape[1])
+        for rows in self.chunks():
+            out += values[rows].astype(self.Z.dtype) @ self.Z[rows]
+        return out
+
+    def squares_times(self, values: np.ndarray) -> np.ndarray:
+        """Return sum_i values_i z_i^2, entry by entry."""
+        out = np.zeros(self.Z.shape[1])
+        for rows in self.chunks():
+            out += values[rows].astype(self.Z.dtype) @ (self.Z[rows] ** 2)
+        return out
+
+
+# -- from rows to features --------------------------------------------------------------------------------------
+
+
+def raw_block(X_parts: list, y_parts: list, weight_parts: list | None, allow_nan: bool) -> RawBlock:
+    """Put parts of the data side by side, as arrays, and check them."""
+    rows = [part.tocsr() if hasattr(part, "tocsr") else np.asarray(part, dtype=np.float64) for part in X_parts]
+    X = np.concatenate(rows) if not hasattr(rows[0], "tocsr") else _stacked(rows)
+    y = np.concatenate([np.asarray(part).reshape(-1) for part in y_parts])
+    if y.shape[0] != X.shape[0]:
+        raise ValueError(f"X and y must have the same chunks of rows, got {X.shape[0]} and {y.shape[0]} in one.")
+    values = X.data if hasattr(X, "tocsr") else X
+    if np.any(np.isinf(values)) or (not allow_nan and np.any(np.isnan(values))):
+        raise ValueError("Input X contains NaN or infinity: impute them, or drop the rows.")
+    if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
+        raise ValueError("Input y contains NaN or infinity.")
+    weight = np.ones(X.shape[0])
+    if weight_parts is not None:
+        weight = np.concatenate([np.asarray(part, dtype=np.float64).reshape(-1) for part in weight_parts])
+        if weight.shape != y.shape or not np.all(np.isfinite(weight)) or np.any(weight < 0):
+            raise ValueError("sample_weight must hold a finite number of at least 0 for each row, in chunks as X.")
+    return RawBlock(X, y, weight)
+
+
+def _stacked(rows: list) -> Any:
+    from scipy.sparse import vstack  # noqa: PLC0415 - for sparse data only
+
+    return vstack(rows).tocsr()
+
+
+def shape_of(raw: RawBlock) -> tuple[int, int]:
+    """Return the number of rows and of columns."""
+    return raw.X.shape
+
+
+def classes_of(raw: RawBlock) -> tuple[np.ndarray, np.ndarray]:
+    """Return the classes of the rows with a positive weight, and the weight of each."""
+    used = raw.weight > 0
+    classes, codes = np.unique(raw.y[used], return_inverse=True)
+    return classes, np.bincount(codes, raw.weight[used], minlength=classes.size)
+
+
+def moments_of(raw: RawBlock) -> np.ndarray:
+    """Return the sums of the weights, of the weighted targets and of their squares."""
+    y = raw.y.astype(np.float64)
+    return np.array([raw.weight.sum(), raw.weight @ y, raw.weight @ y**2])
+
+
+def check_views(raw: RawBlock, kernels: Any, table: Any) -> None:
+    """Raise ValueError if a row is NaN in some but not all of the columns that a kernel sees."""
+    kernels.check_views(raw.X, table)
+
+
+def take(raw: RawBlock, rows: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Return some rows: X, y and weights."""
+    return raw.X[rows], raw.y[rows], raw.weight[rows]
+
+
+def feature_block(raw: RawBlock, plan: FeaturePlan) -> FeatureBlock:
+    """Compute the features of the rows."""
+    maps, n = plan.maps, raw.X.shape[0]
+    Z = np.empty((n, int(maps.transform(raw.X[:1])[1][-1])), plan.dtype)
+    for low in range(0, n, _ROWS):
+        Z[low : low + _ROWS] = maps.transform(raw.X[low : low + _ROWS])[0]
+    return FeatureBlock(Z, *plan.targets.tasks(raw.y, raw.weight), raw.weight)
+
+
+def traces(raw: RawBlock, plan: FeaturePlan) -> np.ndarray:
+    """Return the weighted trace of each exact kernel, and the weight of the rows that it sees, (2, n_kernels)."""
+    out = np.zeros((2, len(plan.exact)))
+    for k, entry in enumerate(plan.exact):
+        V = raw.X[:, entry.positions]
+        mask = observed(V)
+        out[1, k] = float(raw.weight.sum() if mask is None else raw.weight @ mask)
+        out[0, k] = (
+            out[1, k] if plan.cosine else float(raw.weight @ spread(entry.kernel.diagonal(there(V, mask)), mask))
+        )
+    return out
+
+
+def means(block: FeatureBlock) -> np.ndarray:
+    """Return the weighted sum of the features."""
+    return block.transposed_times(block.weight)
+
+
+def centered(block: FeatureBlock, mean: np.ndarray) -> FeatureBlock:
+    """Return the rows with the mean features subtracted."""
+    return FeatureBlock(block.Z - mean.astype(block.Z.dtype), block.y, block.C, block.weight)
+
+
+def squares(block: FeatureBlock) -> np.ndarray:
+    """Return the weighted sum of the squared features."""
+    return block.squares_times(block.weight)
+
+
+def largest(block: FeatureBlock, first: np.ndarray) -> np.ndarray:
+    """Return the largest diagonal entry of each kernel."""
+    found = [np.add.reduceat(block.Z[rows] ** 2, first[:-1], axis=1).max(axis=0) for rows in block.chunks()]
+    return np.max(found, axis=0).astype(np.float64)
+
+
+# -- what a bundle asks for -------------------------------------------------------------------------------------
+
+
+def plane(block: FeatureBlock, task: int, u: np.ndarray, b: float, loss: Loss) -> np.ndarray:
+    """Return minus the conjugates, the sum and Z' beta, shape (2 + n_columns,), of the slopes at Z u + b."""
+    y, C, z = block.y[task], block.C[task], block.times(u) + b
+    # The minimizer of the inequality of Fenchel and Young is -C times a slope of the loss.
+    _, beta = loss.dual_pull(y, z, C)
+    return np.concatenate([[-loss.conjugate(y, beta, C).sum(), beta.sum()], block.transposed_times(beta)])
+
+
+def losses_along(
+    block: FeatureBlock,
+    task: int,
+    u: np.ndarray,
+    du: np.ndarray,
+    intercepts: np.ndarray,
+    lengths: np.ndarray,
+    loss: Loss,
+) -> np.ndarray:
+    """Return the sum of the losses of the predictions Z (u + length du) + intercept, for pairs of the two."""
+    y, C, z = block.y[task], block.C[task], block.times(u)
+    change = block.times(du) if np.any(du) else np.zeros_like(z)
+    return np.array([C @ loss.value(y, z + t * change + b) for t, b in zip(lengths, intercepts, strict=True)])

@@ -1,0 +1,87 @@
+"""The kernels of a family that an optimizer has met: a bank that grows."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+
+from manykernels.banks.layout import SMALL_RANK
+from manykernels.banks.packed import PackedBank
+from manykernels.banks.placement import PRECISIONS
+from manykernels.banks.storage import FactorStorage, PackedStorage, RecomputedStorage, Storage
+from manykernels.kernels.family import BoundFamily, Member
+from manykernels.kernels.normalize import Normalization
+from manykernels.kernels.shared_distances import make_groups
+
+
+class Collection:
+    """Kernels of a family that an optimizer has met, held in memory: a bank that grows.
+
+    Parameters
+    ----------
+    family : BoundFamily
+    precision : {"single", "double"}
+    """
+
+    def __init__(self, family: BoundFamily, precision: str = "single") -> None:
+        self.family, self.precision = family, precision
+        self.members: list[Member] = []
+        self._place: dict[Hashable, int] = {}
+        self._largest: list[float] = []
+        self._factors: dict[int, np.ndarray] = {}
+        self._triangles: dict[int, PackedStorage] = {}
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def place(self, member: Member) -> int:
+        """Return the place of a kernel, which is taken in if it is new."""
+        if member.key not in self._place:
+            k = len(self.members)
+            self._place[member.key] = k
+            self.members.append(member)
+            self._hold(k, member)
+        return self._place[member.key]
+
+    def _hold(self, k: int, member: Member) -> None:
+        """Hold a kernel as a factor if it has one of small rank, else as a triangle."""
+        X = self.family.X
+        (group,) = make_groups([member.kernel])
+        view = group.view(X)
+        self._largest.append(member.scale * float(group.diagonal(0, view).max()))
+        factor = group.factor(0, view, None, SMALL_RANK)
+        if factor is not None and factor.shape[1] <= min(SMALL_RANK, X.shape[0] // 4):
+            self._factors[k] = np.sqrt(member.scale) * factor
+            return
+        own = Normalization(np.array([member.scale]), None, None, None, np.array(self._largest[-1:]))
+        source = RecomputedStorage([member.kernel], np.array([0]), X, own, PRECISIONS[self.precision])
+        self._triangles[k] = PackedStorage.fill(source).moved(np.array([k]))
+
+    def matrix(self, k: int) -> np.ndarray:
+        """Return the matrix of a kernel, shape (n, n)."""
+        return self.bank(np.array([k])).matrix(0)
+
+    def bank(self, chosen: np.ndarray | None = None) -> PackedBank:
+        """Return the kernels, or the chosen ones, as a bank."""
+        chosen = np.arange(len(self)) if chosen is None else chosen
+        members = [self.members[k] for k in chosen]
+        scale = np.array([member.scale for member in members])
+        return PackedBank(
+            [member.kernel for member in members],
+            self.family.X,
+            Normalization(scale, None, None, None, np.array(self._largest)[chosen]),
+            self.family.sample_weight,
+            self._storages(chosen),
+            self.precision,
+        )
+
+    def _storages(self, chosen: np.ndarray) -> list[Storage]:
+        found: list[Storage] = []
+        as_factors = [place for place, k in enumerate(chosen) if k in self._factors]
+        if as_factors:
+            found.append(FactorStorage(np.array(as_factors), [self._factors[chosen[place]] for place in as_factors]))
+        for place, k in enumerate(chosen):
+            if k in self._triangles:
+                found.append(self._triangles[k].moved(np.array([place])))
+        return found

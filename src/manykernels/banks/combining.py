@@ -1,0 +1,106 @@
+"""What banks share whose combined kernel is a matrix."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from manykernels.banks.asked import checked_weights
+from manykernels.banks.learned import Learned, LearnedKernel, Terms
+from manykernels.compute.combined import CombinedMatrix
+from manykernels.core.results import Iterate
+from manykernels.kernels.shared_distances import BoundKernel
+
+
+class CombinesToMatrix(ABC):
+    """A bank whose kernels are added up in one matrix, which is written again for other weights."""
+
+    X: Any
+    sample_weight: np.ndarray
+    n_kernels: int
+    n_samples: int
+    unit_roundoff: float
+    is_cosine: bool
+    is_centered: bool
+    # How many samples a problem may have that is solved for a first guess: None where the matrix itself is there.
+    coarse_size: int | None = None
+
+    # Where features are more than samples, matrices of those may do; a first guess has so many bytes beside the bank.
+    has_few_samples: bool = False
+    spare: int | None = None
+    # Several problems may use the bank at once.
+    concurrent: bool = True
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """What a fitted estimator says of this bank beside what it says of all."""
+        return {}
+
+    def tail_bytes(self, size: int) -> int:
+        """Return the bytes that :meth:`tail` takes."""
+        return 0
+
+    @property
+    def centering_errors(self) -> np.ndarray | None:
+        """The size of the error that centering leaves in each kernel's values; None where they are not centered."""
+        return None
+
+    @abstractmethod
+    def fill(self, weights: np.ndarray, out: np.ndarray) -> np.ndarray:
+        """Write the combined kernel of the weights, of any sign, to ``out``, and return that."""
+
+    def workspace(self) -> CombinedMatrix:
+        """Return what :meth:`combine` writes to."""
+        return CombinedMatrix.empty(self.n_samples, self.unit_roundoff)
+
+    def combine(self, weights: np.ndarray, out: CombinedMatrix | None = None) -> CombinedMatrix:
+        """Return the combined kernel of non-negative weights; ``out`` is a workspace to use again."""
+        K = self.workspace() if out is None else out
+        weights = checked_weights(weights, self.n_kernels)
+        self.fill(weights, K.array)
+        K.lost = self.lost_by_centering(weights)
+        return K
+
+    @abstractmethod
+    def terms(self, weights: np.ndarray) -> Terms:
+        """Return the combined kernel as a sum of kernels, for any two samples."""
+
+    def kernel(self, weights: np.ndarray, keep: np.ndarray | None = None) -> LearnedKernel:
+        """Return the combined kernel as a function of new data.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n_kernels,)
+        keep : ndarray of int, optional
+            The training samples that predictions need; all are kept when the kernels are centered.
+        """
+        terms = self.terms(weights)
+        centered = terms.means is not None
+        rows = np.arange(self.n_samples) if keep is None or centered else keep
+        return LearnedKernel(
+            bound=tuple(terms.bound),
+            coefficients=terms.coefficients,
+            cosine=self.is_cosine,
+            X=self.X[rows],
+            means=terms.means,
+            totals=terms.totals,
+            share=self.sample_weight / self.sample_weight.sum() if centered else None,
+        )
+
+    def learned(self, weights: np.ndarray, machine: Iterate) -> Learned:
+        """Return what predictions need: the support vectors; all samples where the kernels are centered."""
+        keep = np.flatnonzero(np.any(machine.beta != 0, axis=0))
+        if self.is_centered or keep.size == 0:
+            keep = np.arange(self.n_samples)
+        return Learned(self.kernel(weights, keep), machine.beta[:, keep], machine.intercept, keep)
+
+    def untrusted(self, weights: np.ndarray) -> list[BoundKernel]:
+        """Return the kernels with a positive weight that may not be positive semidefinite."""
+        return [entry for entry in self.terms(weights).bound if not entry.kernel.trusted]
+
+    def lost_by_centering(self, weights: np.ndarray) -> float:
+        """Return the size of the error that centering leaves in the values of the combined kernel."""
+        errors = self.centering_errors
+        return 0.0 if errors is None else float(weights @ errors)

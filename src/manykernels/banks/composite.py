@@ -1,0 +1,201 @@
+"""Several bound banks as one: plain kernels beside ladders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from manykernels.banks.asked import checked_places, checked_weights
+from manykernels.banks.combining import CombinesToMatrix
+from manykernels.banks.ladder_bank import LadderBank
+from manykernels.banks.learned import Terms
+from manykernels.banks.packed import OFFERS, PackedBank
+from manykernels.kernels.lazy_names import LazyNames, run_lengths
+from manykernels.kernels.normalize import Normalization
+
+
+class CompositeBank(CombinesToMatrix):
+    """The kernels of the parts, in the order of the parts."""
+
+    can = OFFERS
+
+    def __init__(self, parts: Sequence[PackedBank | LadderBank]) -> None:
+        self.parts = list(parts)
+        self.first = np.concatenate([[0], np.cumsum([part.n_kernels for part in parts])])
+        self.n_kernels, self.n_samples = int(self.first[-1]), parts[0].n_samples
+        self.X, self.sample_weight = parts[0].X, parts[0].sample_weight
+        self.is_centered, self.is_cosine = parts[0].is_centered, parts[0].is_cosine
+        self.precision = "single" if any(part.precision == "single" for part in parts) else "double"
+        self.unit_roundoff = max(part.unit_roundoff for part in parts)
+        self.names: Sequence[str] = Chained([part.names for part in parts])
+        self.groups: Sequence[str] = Chained([part.groups for part in parts])
+
+    @property
+    def centering_errors(self) -> np.ndarray | None:
+        """About how far centering has moved the values of each kernel; None where they are not centered."""
+        known = [errors for part in self.parts if (errors := part.centering_errors) is not None]
+        return np.concatenate(known) if len(known) == len(self.parts) else None
+
+    def describe_storage(self) -> str:
+        """Return words for how the kernels are held."""
+        return "; ".join(part.describe_storage() for part in self.parts)
+
+    @property
+    def scale(self) -> np.ndarray:
+        """The normalization's factor of each kernel; 0 for a kernel that is zero on the training data."""
+        return np.concatenate([part.scale for part in self.parts])
+
+    def fill(self, weights: np.ndarray, out: np.ndarray) -> np.ndarray:
+        """Write sum_k weights[k] K_k to ``out``."""
+        out.fill(0.0)
+        for part, own in zip(self.parts, self._split(weights), strict=True):
+            if np.any(own):
+                out += part.fill(own, np.empty_like(out))
+        return out
+
+    def _split(self, values: np.ndarray) -> list[np.ndarray]:
+        return np.split(values, self.first[1:-1])
+
+    def quad_forms(self, beta: np.ndarray, subset: np.ndarray | None = None) -> np.ndarray:
+        """Return beta' K_k beta of the kernels of the subset (default: all)."""
+        return self._each(subset, (*np.shape(beta)[:-1],), lambda part, own: part.quad_forms(beta, own))
+
+    def inner_products(self, M: np.ndarray, subset: np.ndarray | None = None) -> np.ndarray:
+        """Return the Frobenius inner products <K_k, M>."""
+        return self._each(subset, (), lambda part, own: part.inner_products(M, own))
+
+    def centered_squares(self, weight: np.ndarray) -> np.ndarray:
+        """Return ||K_c||_w^2 of all kernels."""
+        return np.concatenate([part.centered_squares(weight) for part in self.parts])
+
+    def largest_diagonals(self, subset: np.ndarray) -> np.ndarray:
+        """Return an upper bound of the diagonal of each kernel of the subset."""
+        return self._each(subset, (), lambda part, own: part.largest_diagonals(own))
+
+    def derivative_forms(self, weights: np.ndarray, beta: np.ndarray) -> np.ndarray:
+        """Return beta' (dK/dd_k) beta: of a sum the quadratic forms, whatever the weights."""
+        return self.quad_forms(beta)
+
+    def matvecs(self, beta: np.ndarray, subset: np.ndarray | None = None, *, on_support: bool = False) -> np.ndarray:
+        """Return K_k beta for the kernels of the subset (default: all), shape (len(subset), n)."""
+        return self._rows_of(subset, (beta.size,), lambda part, own: part.matvecs(beta, own, on_support=on_support))
+
+    def rows(self, indices: Any, subset: np.ndarray | None = None) -> np.ndarray:
+        """Return the given rows of the kernels of the subset, shape (len(subset), len(indices), n)."""
+        shape = (len(indices), self.n_samples)
+        return self._rows_of(subset, shape, lambda part, own: part.rows(indices, own))
+
+    def diagonal(self, subset: np.ndarray | None = None) -> np.ndarray:
+        """Return the diagonals of the kernels of the subset, shape (len(subset), n)."""
+        return self._rows_of(subset, (self.n_samples,), lambda part, own: part.diagonal(own))
+
+    def _rows_of(self, subset: np.ndarray | None, shape: tuple[int, ...], compute: Callable) -> np.ndarray:
+        """Return what the parts compute for each kernel of the subset, shape (len(subset), *shape)."""
+        chosen = checked_places(subset, self.n_kernels)
+        owner = np.searchsorted(self.first, chosen, side="right") - 1
+        out = np.empty((chosen.size, *shape))
+        for i, part in enumerate(self.parts):
+            where = np.flatnonzero(owner == i)
+            if where.size:
+                out[where] = compute(part, chosen[where] - self.first[i])
+        return out
+
+    def _each(self, subset: np.ndarray | None, lead: tuple[int, ...], compute: Callable) -> np.ndarray:
+        chosen = checked_places(subset, self.n_kernels)
+        owner = np.searchsorted(self.first, chosen, side="right") - 1
+        out = np.empty((*lead, chosen.size))
+        for i, part in enumerate(self.parts):
+            where = np.flatnonzero(owner == i)
+            if where.size:
+                out[..., where] = compute(part, chosen[where] - self.first[i])
+        return out
+
+    def peaks(self, values: np.ndarray) -> np.ndarray:
+        """Return the places worth a look: local maxima along ladders, and every plain kernel."""
+        parts = zip(self.parts, self._split(values), self.first, strict=False)
+        return np.concatenate([part.peaks(own) + first for part, own, first in parts])
+
+    def subset(self, indices: np.ndarray) -> PackedBank:
+        """Return the bank of a few of the kernels, in memory."""
+        indices = checked_places(indices, self.n_kernels)
+        owner = np.searchsorted(self.first, indices, side="right") - 1
+        banks, order = [], []
+        for i, part in enumerate(self.parts):
+            where = np.flatnonzero(owner == i)
+            if where.size:
+                banks.append(part.subset(indices[where] - self.first[i]))
+                order.append(where)
+        return _merged(banks, np.concatenate(order)) if banks else self.parts[0].subset(indices)
+
+    def tail(self, size: int) -> CompositeBank:
+        """Return the kernels on the last ``size`` samples, normalized as here; what is held in memory is shared."""
+        return CompositeBank([part.tail(size) for part in self.parts])
+
+    def terms(self, weights: np.ndarray) -> Terms:
+        """Return the learned kernel as the sum of the parts' terms."""
+        split = self._split(checked_weights(weights, self.n_kernels))
+        terms = [part.terms(own) for part, own in zip(self.parts, split, strict=True)]
+        return Terms(
+            bound=[entry for term in terms for entry in term.bound],
+            coefficients=np.concatenate([term.coefficients for term in terms]),
+            means=_stack([term.means for term in terms]),
+            totals=_stack([term.totals for term in terms]),
+        )
+
+    def importances(self, weights: np.ndarray, n_features: int) -> np.ndarray:
+        """Return each feature's part of the weight, a kernel's being divided over its columns."""
+        parts = zip(self.parts, self._split(weights), strict=True)
+        return np.sum([part.importances(own, n_features) for part, own in parts], axis=0)
+
+
+class Chained(LazyNames):
+    """Several sequences of texts, one after the other, none of them copied."""
+
+    def __init__(self, parts: Sequence[Sequence[str]]) -> None:
+        self._parts = list(parts)
+        self._first = np.concatenate([[0], np.cumsum([len(part) for part in parts])])
+
+    def __len__(self) -> int:
+        return int(self._first[-1])
+
+    def text(self, k: int) -> str:
+        i = int(np.searchsorted(self._first, k, side="right")) - 1
+        return self._parts[i][k - int(self._first[i])]
+
+    def runs(self) -> list[tuple[str, int]]:
+        """Return the runs of equal texts of the parts."""
+        return [run for part in self._parts for run in run_lengths(part)]
+
+
+def _stack(arrays: list[np.ndarray | None]) -> np.ndarray | None:
+    present = [array for array in arrays if array is not None]
+    return np.concatenate(present) if present else None
+
+
+def _merged(banks: list[PackedBank], order: np.ndarray) -> PackedBank:
+    """Return one bank of the kernels of several; kernel i of theirs, in a row, is kernel ``order[i]`` of the result."""
+    place = np.argsort(order)
+    flat = [entry for bank in banks for entry in bank.bound]
+    parts = [bank.normalization for bank in banks]
+    normalization = Normalization(
+        scale=np.concatenate([part.scale for part in parts])[place],
+        inverse_norms=_sorted_stack([part.inverse_norms for part in parts], place),
+        means=_sorted_stack([part.means for part in parts], place),
+        totals=_sorted_stack([part.totals for part in parts], place),
+        largest=np.concatenate([part.largest for part in parts])[place],
+        raw_level=_sorted_stack([part.raw_level for part in parts], place),
+    )
+    storages, shift = [], 0
+    for bank in banks:
+        for storage in bank.storages:
+            storages.append(storage.moved(order[storage.indices + shift]))
+        shift += bank.n_kernels
+    first = banks[0]
+    return PackedBank([flat[i] for i in place], first.X, normalization, first.sample_weight, storages, first.precision)
+
+
+def _sorted_stack(arrays: list[np.ndarray | None], place: np.ndarray) -> np.ndarray | None:
+    stacked = _stack(arrays)
+    return None if stacked is None else stacked[place]

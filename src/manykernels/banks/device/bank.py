@@ -1,0 +1,224 @@
+"""Kernels bound to training data on a device: the capabilities of :class:`manykernels.banks.packed.PackedBank`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from manykernels.banks.asked import checked_weights
+from manykernels.banks.device.storage import DeviceStorage
+from manykernels.banks.on_demand import OFFERS
+from manykernels.banks.packed import PackedBank
+from manykernels.banks.placement import PRECISIONS
+from manykernels.banks.storage import PackedStorage, Storage, held_here
+from manykernels.compute.combined import Rounded
+from manykernels.compute.gpu import Device, Tensor
+from manykernels.compute.triangles import triangle_size
+from manykernels.kernels.normalize import Normalization
+from manykernels.kernels.shared_distances import BoundKernel
+
+# With fewer samples, a pass over a few kernels is over on the CPU before a device has begun.
+_FEW_SAMPLES = 512
+# From here on the combined kernel stays on the device, and so do the products of the inner solver with it.
+LARGE = 3000
+_COARSE = 3000
+
+
+class DeviceBank(PackedBank):
+    """A bank whose kernels lie on a device; what it returns are arrays.
+
+    Made by ``bind`` with ``Placement(device="cuda")``. The combined kernel comes back as an array, for an inner solver
+    on the CPU; a few kernels of a small problem do, too (:meth:`subset`).
+
+    Parameters
+    ----------
+    bound, X, normalization, sample_weight, precision
+        As for :class:`PackedBank`.
+    device : Device
+    storages : list of DeviceStorage
+    comes_back : bool
+        Whether a subset is always on the CPU.
+
+    Examples
+    --------
+    With torch installed, ``bind([Gaussian(1.0)], X, placement=Placement(device="cuda")).quad_forms(beta)`` is what it
+    is without a placement, up to rounding.
+    """
+
+    concurrent = False
+
+    def __init__(
+        self,
+        bound: Sequence[BoundKernel],
+        X: Any,
+        normalization: Normalization,
+        sample_weight: np.ndarray,
+        device: Device,
+        storages: Sequence[DeviceStorage],
+        precision: str,
+        comes_back: bool = False,
+    ) -> None:
+        super().__init__(bound, X, normalization, sample_weight, [], precision)
+        self.device, self._comes_back = device, comes_back
+        # They offer what the bank asks for; the packed rows that only blocks on the CPU need, they do not.
+        self.storages: Any = list(storages)
+
+    def fill(self, weights: np.ndarray, out: np.ndarray) -> np.ndarray:
+        """Write sum_k weights[k] K_k for weights of any sign to ``out``."""
+        K = self.device.zeros(self.n_samples, self.n_samples)
+        for storage in self.storages:
+            storage.add_to(K, weights[storage.indices])
+        # Blocks of rows may differ in the last digit from those of columns.
+        K = self.device.torch.triu(K) + self.device.torch.triu(K, 1).T
+        return self.device.fetch_into(K, out)
+
+    def subset(self, indices: np.ndarray) -> PackedBank:
+        """Return the bank of a few of the kernels: on the device, or on the CPU where samples are few."""
+        indices = self._chosen(indices)
+        own = ([self.bound[int(k)] for k in indices], self.X, self.normalization.take(indices), self.sample_weight)
+        if self._comes_back or self.n_samples <= _FEW_SAMPLES:
+            return PackedBank(*own, [self._fetched(indices)], self.precision)
+        storages = [storage.subset(indices) for storage in self.storages]
+        return DeviceBank(*own, self.device, [storage for storage in storages if storage is not None], self.precision)
+
+    def _fetched(self, indices: np.ndarray) -> Storage:
+        """Return the triangles of some kernels, in memory on the CPU."""
+        n, device = self.n_samples, self.device
+        dtype = PRECISIONS[self.precision]
+        stack: np.ndarray = np.empty((indices.size, triangle_size(n)), dtype)
+        top, right = device.torch.triu_indices(n, n, device=device.where)
+        for storage in self.storages:
+            places, local = held_here(storage.indices, indices)
+
+            def triangles(
+                kernels: slice, _: slice, storage: DeviceStorage = storage, local: np.ndarray = local
+            ) -> Tensor:
+                return device.torch.stack(
+                    [storage.values(local[[k]], slice(None))[0][top, right] for k in range(kernels.start, kernels.stop)]
+                )
+
+            for kernels, _, found in device.sweep(local.size, 1, n * n, triangles):
+                stack[places[kernels]] = found.cpu().numpy()
+        return PackedStorage(np.arange(indices.size), stack, n)
+
+    def tail(self, size: int) -> DeviceBank:
+        """Return the kernels on the last ``size`` samples, normalized as here."""
+        return DeviceBank(
+            self.bound,
+            self.X[-size:],
+            self.normalization.tail(size),
+            self.sample_weight[-size:],
+            self.device,
+            [storage.tail(size) for storage in self.storages],
+            self.precision,
+            self._comes_back,
+        )
+
+
+class DeviceRowsBank(DeviceBank):
+    """A bank of many samples, whose combined kernel stays on the device."""
+
+    can = OFFERS
+
+    def workspace(self) -> Any:
+        """Return what :meth:`combine` writes to."""
+        return DeviceKernel(self)
+
+    def combine(self, weights: np.ndarray, out: Any = None) -> Any:
+        """Return sum_k weights[k] K_k on the device; ``out`` is a workspace to use again."""
+        K = self.workspace() if out is None else out
+        weights = checked_weights(weights, self.n_kernels)
+        K.weigh(weights)
+        K.lost = self.lost_by_centering(weights)
+        return K
+
+    @property
+    def coarse_size(self) -> int:  # type: ignore[override]
+        """How many samples a problem may have that is solved on the CPU for a first guess of the weights."""
+        return min(self.n_samples // 4, _COARSE)
+
+
+class DeviceKernel(Rounded):
+    """The combined kernel of a :class:`DeviceRowsBank` for solvers that need products and blocks.
+
+    Where the matrix does not fit on the device, its rows are computed in blocks when they are asked for.
+    """
+
+    can = frozenset({"block"})
+
+    def __init__(self, bank: DeviceRowsBank) -> None:
+        self._bank, self._device, self.n_samples = bank, bank.device, bank.n_samples
+        self.unit_roundoff = bank.unit_roundoff
+        self._dtype = bank.device.dtype(PRECISIONS[bank.precision])
+        self._weights = np.zeros(bank.n_kernels)
+        self._K = bank.device.empty_or_none(self.n_samples, self.n_samples, dtype=self._dtype)
+        self._diagonal: np.ndarray | None = np.zeros(self.n_samples)
+        if self._K is not None:
+            self._K.zero_()
+
+    def weigh(self, weights: np.ndarray) -> None:
+        """Take other weights."""
+        if np.array_equal(weights, self._weights):
+            return
+        self._weights, self._diagonal = weights.copy(), None
+        if self._K is not None:
+            self._add_to(self._K.zero_())
+
+    def _add_to(self, out: Tensor, rows: Any = slice(None), columns: Any = slice(None)) -> Tensor:
+        for storage in self._bank.storages:
+            storage.add_to(out, self._weights[storage.indices], rows, columns)
+        return out
+
+    def _block(self, rows: Any, columns: Any = slice(None)) -> Tensor:
+        """Return the block [rows, columns] on the device."""
+        device = self._device
+        if self._K is not None:
+            return self._K[device.places(rows)][:, device.places(columns)]
+        every = np.arange(self.n_samples)
+        shape = (every[rows].size, every[columns].size)
+        return self._add_to(device.zeros(*shape, dtype=self._dtype), every[rows], columns)
+
+    def diagonal(self) -> np.ndarray:
+        """Return the diagonal; every solve asks for it, and it is computed once."""
+        if self._diagonal is None:
+            active = np.flatnonzero(self._weights)
+            self._diagonal = self._weights[active] @ self._bank.diagonal(active)
+        return self._diagonal
+
+    def product(self, beta: np.ndarray) -> np.ndarray:
+        """Return K beta_t for beta of shape (n_tasks, n)."""
+        if not np.any(beta):
+            return np.zeros(beta.shape)
+        device, own = self._device, self._device.send(beta)
+        out = device.zeros(self.n_samples, beta.shape[0])
+        # A block of a matrix that lies there is no copy, so that it need not be small.
+        size = 1 if self._K is not None else self.n_samples
+        for _, rows, found in device.sweep(
+            1, self.n_samples, size, lambda _, rows: device.products(self._block(rows), own)
+        ):
+            out[rows] = found
+        return device.fetch(out).T.copy()
+
+    def block(self, rows: np.ndarray) -> np.ndarray:
+        """Return the block of these rows and columns, shape (len(rows), len(rows))."""
+        device = self._device
+        if self._K is None:
+            return device.fetch(self._block(rows, rows))
+        places = device.places(rows)
+        return device.fetch(self._K[places[:, None], places])
+
+    def columns_product(self, columns: np.ndarray, change: np.ndarray) -> np.ndarray:
+        """Return K[:, columns] @ change, shape (n,)."""
+        device, out = self._device, self._device.zeros(self.n_samples)
+        own = device.send(change)
+
+        def part(_: slice, rows: slice) -> Tensor:
+            block = self._block(columns[rows])
+            with device.exact():
+                return (own[rows].to(block.dtype) @ block).to(device.wide)
+
+        for _, _, found in device.sweep(1, columns.size, self.n_samples, part):
+            out += found
+        return device.fetch(out)

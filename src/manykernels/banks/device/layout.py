@@ -1,0 +1,111 @@
+"""Which storage holds which kernel on a device: the plan for its memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from manykernels.banks.device.storage import Computed, DeviceStorage, Factors, Gaussians, Matrices
+from manykernels.banks.layout import SMALL_RANK, STORAGES
+from manykernels.compute.gpu import Device
+from manykernels.core.checks import check_choice
+from manykernels.kernels.base import Gaussian
+from manykernels.kernels.normalize import Normalization
+from manykernels.kernels.shared_distances import BoundKernel, make_groups
+
+# Of the free memory; the rest is for blocks in flight and for other programs.
+_SHARE = 0.8
+
+
+def plan_device(
+    device: Device,
+    bound: Sequence[BoundKernel],
+    X: Any,
+    normalization: Normalization,
+    sample_weight: np.ndarray,
+    *,
+    storage: str,
+    dtype: type,
+) -> list[DeviceStorage]:
+    """Choose a storage for each kernel: factors of small rank, distances for Gaussians, then matrices while they fit.
+
+    With ``storage="packed"`` every kernel is a matrix, with "recomputed" nothing is held, and with "rows" room is left
+    for the combined kernel.
+    """
+    check_choice("storage", storage, STORAGES)
+    plan = _Plan(device, bound, X, normalization, sample_weight, device.dtype(dtype), np.dtype(dtype).itemsize)
+    if storage == "rows":
+        plan.budget -= plan.matrix
+    if storage in ("auto", "factors", "rows"):
+        plan.take_factors(X.shape[0] // 4 if storage == "factors" else min(SMALL_RANK, X.shape[0] // 4))
+    if storage != "packed":
+        plan.take_gaussians(hold=storage != "recomputed")
+    plan.take_rest(hold=storage != "recomputed")
+    return plan.storages
+
+
+class _Plan:
+    """What has been decided, the kernels that are left, and the bytes that are left for them."""
+
+    def __init__(
+        self,
+        device: Device,
+        bound: Sequence[BoundKernel],
+        X: Any,
+        normalization: Normalization,
+        sample_weight: np.ndarray,
+        dtype: Any,
+        itemsize: int,
+    ) -> None:
+        self.device, self.bound, self.X, self.dtype = device, bound, X, dtype
+        self.normalization, self.sample_weight = normalization, sample_weight
+        self.budget = int(_SHARE * device.free_bytes())
+        self.matrix = itemsize * X.shape[0] ** 2
+        self.rest = np.arange(len(bound))
+        self.storages: list[DeviceStorage] = []
+
+    def take_factors(self, max_rank: int) -> None:
+        """Hold the kernels that have an exact factor of at most ``max_rank`` columns as such, while they fit."""
+        found = {}
+        for group in make_groups(self.bound, self.rest):
+            view = group.view(self.X)
+            # A factor has at least as many columns as the kernel sees: do not even ask for a large one.
+            for g, k in enumerate(group.indices if view.shape[1] <= max_rank else ()):
+                factor = group.factor(g, view, None, max_rank)
+                if factor is not None and factor.shape[1] <= max_rank and factor.nbytes <= self.budget:
+                    found[int(k)] = self.normalization.apply_factor(k, factor, self.sample_weight)
+                    self.budget -= factor.nbytes
+        if found:
+            chosen = np.array(sorted(found))
+            self._add(Factors.of(self.device, chosen, [found[int(k)] for k in chosen], self.dtype))
+
+    def take_gaussians(self, hold: bool) -> None:
+        """Hold the distances of Gaussian kernels, of as many column sets as fit; centered ones need more digits."""
+        if self.normalization.means is not None:
+            return
+        chosen = [k for k in self.rest.tolist() if type(self.bound[k].kernel) is Gaussian]
+        groups = make_groups(self.bound, chosen)
+        fit = min(len(groups), max(self.budget, 0) // self.matrix) if hold else 0
+        for part, holds in ((groups[:fit], True), (groups[fit:], False)):
+            if part:
+                self._add_gaussians(np.sort(np.concatenate([group.indices for group in part])), holds)
+        self.budget -= fit * self.matrix
+
+    def _add_gaussians(self, indices: np.ndarray, hold: bool) -> None:
+        own, scale = [self.bound[k] for k in indices], self.normalization.scale[indices]
+        self._add(Gaussians.of(self.device, own, indices, self.X, scale, self.dtype, hold))
+
+    def take_rest(self, hold: bool) -> None:
+        """Hold the matrices of the first kernels that are left, and compute the others anew in each pass."""
+        fit = max(self.budget, 0) // self.matrix if hold else 0
+        for indices, is_held in ((self.rest[:fit], True), (self.rest[fit:], False)):
+            if indices.size:
+                own = [self.bound[k] for k in indices]
+                source = Computed(self.device, own, indices, self.X, self.normalization.take(indices), self.dtype)
+                self._add(Matrices.fill(source) if is_held else source)
+
+    def _add(self, storage: DeviceStorage) -> None:
+        self.storages.append(storage)
+        self.rest = np.setdiff1d(self.rest, storage.indices)

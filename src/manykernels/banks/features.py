@@ -1,0 +1,344 @@
+"""A bank of kernels of small rank, K_k = Z_k Z_k', for so many samples that no kernel matrix is ever made.
+
+With w_k = Z_k' beta everything else follows: q_k = ||w_k||^2 and K_d beta = sum_k d_k Z_k w_k. A pass over the features
+gives w, another the predictions; both are remembered for the last beta.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from manykernels.banks.asked import check_length, checked_places, checked_weights
+from manykernels.banks.learned import Learned, LearnedKernel
+from manykernels.banks.packed import FACTOR_COLUMNS, PackedBank, bank_of_features, divided_weights
+from manykernels.banks.placement import PRECISIONS
+from manykernels.compute.combined import Rounded
+from manykernels.compute.feature_table import BLOCKS_SHARE, FeatureTable, least_bytes
+from manykernels.compute.memory import human_bytes
+from manykernels.compute.triangles import triangle_size
+from manykernels.core.checks import check_choice
+from manykernels.core.results import Iterate
+from manykernels.kernels.approximate import UNCOUNTED, approximate_kernels, errors_of_values, lost_traces
+from manykernels.kernels.feature_maps import FeatureMaps, Nystroem
+from manykernels.kernels.missing import CENTER_NEEDS_ALL, observed, spread, there
+from manykernels.kernels.normalize import KINDS
+from manykernels.kernels.shared_distances import BoundKernel
+
+OFFERS = frozenset({"coefficients", "combine", "quad_forms", "derivative_forms", "largest_diagonals", "tail"})
+_CONSTANT = 1e-12
+_COARSE = 3000
+# A table that takes no more is held in double precision: it is read from the cache, and no digits are lost.
+_SMALL_TABLE = 16 * 10**6
+_TRACE_ROWS = 4096
+_LANDMARKS = 0.75  # most of the budget that landmarks may take, and what they are chosen by
+
+
+class FeatureBank:
+    """Kernels as features of the training data.
+
+    Parameters
+    ----------
+    bound : sequence of BoundKernel
+    X : array, CSR matrix, or anything with a shape whose slices and selections of rows are such
+    weight : ndarray of shape (n_samples,)
+        Of the samples, in the means that normalization and centring learn.
+    approximation : {"nystroem", "fourier"}
+    rank : int or float
+        See :func:`manykernels.kernels.approximate.approximate_kernels`.
+    normalize, center, precision
+        As for :meth:`KernelBank.bind`.
+    budget : int
+        Bytes for landmarks, features and all that works on them.
+    random_state : Generator
+
+    Attributes
+    ----------
+    names, groups : lists of str
+    n_kernels, n_samples : int
+    first : ndarray of shape (n_kernels + 1,)
+        Where the features of each kernel begin, and the end.
+    scale : ndarray of shape (n_kernels,)
+    errors : ndarray of shape (n_kernels,)
+        The share of each kernel's trace that was lost; for waves the mean error of its values.
+    room : int
+        Bytes of the budget that a solver may take beside the features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.kernels import Gaussian
+    >>> from manykernels.banks.features import FeatureBank
+    >>> from manykernels.kernels.shared_distances import BoundKernel
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> kernels = [BoundKernel(Gaussian(w), np.arange(2), f"width {w:g}", "all") for w in (1.0, 3.0)]
+    >>> bank = FeatureBank(kernels, X, np.ones(300), rank=50, random_state=np.random.default_rng(0))
+    >>> bank.quad_forms(np.ones(300)).shape, bool(bank.errors.max() < 0.05)
+    ((2,), True)
+    """
+
+    can = OFFERS
+    concurrent = False  # it remembers its last products, and uses all cores by itself
+
+    def __init__(
+        self,
+        bound: Sequence[BoundKernel],
+        X: Any,
+        weight: np.ndarray,
+        *,
+        approximation: str = "nystroem",
+        rank: float = 1000,
+        normalize: str | None = "mean_diag",
+        center: bool = False,
+        precision: str = "single",
+        budget: int = 10**9,
+        random_state: np.random.Generator,
+    ) -> None:
+        check_choice("normalize", normalize, KINDS)
+        self.bound = approximate_kernels(bound, X, approximation, rank, random_state, int(_LANDMARKS * budget))
+        self.X, self.sample_weight, self.precision = X, weight, precision
+        self.names, self.groups = [entry.name for entry in bound], [entry.group for entry in bound]
+        self.n_kernels, self.n_samples = len(bound), X.shape[0]
+        self.is_cosine, self.is_centered = normalize == "cosine", center
+        self._maps = FeatureMaps(self.bound, np.ones(self.n_kernels), self.is_cosine, 0.0)
+        self.first = self._maps.transform(rows_of(X, 0, 1))[1]
+        traces, present, top = self._traces(bound)
+        if not np.all((top[top > 0] > 1e-30) & (top[top > 0] < 1e30)):
+            self.precision = "double"
+        budget = self._without_maps(budget)
+        if 8 * self.n_samples * int(self.first[-1]) <= min(_SMALL_TABLE, budget // 4):
+            self.precision = "double"
+        self.table = self._make_table(budget)
+        self.spare: int | None = getattr(self.table, "room", budget)
+        self.mean = self.table.mean
+        sums, largest = self.table.squares_by_part(self.first, weight)
+        lost = 1.0 - (sums + self._squared_mean()) / np.where(traces > 0, traces, 1.0)
+        self.errors = np.clip(lost, 0.0, 1.0) * (traces > 0)
+        if approximation == "fourier":  # the trace of waves is always right
+            self.errors = errors_of_values(bound, self.bound, X)
+        elif self.is_cosine:  # and so is that of cosines
+            self.errors = lost_traces(bound, self.bound, X)
+        self.scale = self._scales(normalize, traces, present)
+        self.largest = self.scale * largest
+        self._last: tuple[np.ndarray, np.ndarray] | None = None
+
+    def _without_maps(self, budget: int) -> int:
+        """Return what the maps leave of the budget; raise MemoryError where no block of features fits into that."""
+        held = {id(entry.kernel): entry.kernel for entry in self.bound if isinstance(entry.kernel, Nystroem)}
+        maps = sum(kernel.landmarks.nbytes + kernel.root.nbytes for kernel in held.values())
+        need = maps + int(least_bytes(int(self.first[-1]), self.X.shape[1]) / BLOCKS_SHARE)
+        if need > budget + UNCOUNTED:
+            raise MemoryError(
+                f"The memory budget leaves {human_bytes(budget)} for kernels, but {self.first[-1]:,} features of "
+                f"{self.n_kernels} kernels need {human_bytes(need)}: lower rank or raise memory_budget."
+            )
+        return max(budget - maps, 1)
+
+    def _make_table(self, budget: int) -> Any:
+        return FeatureTable(
+            lambda low, high: self._maps.transform(rows_of(self.X, low, high))[0],
+            self.n_samples,
+            int(self.first[-1]),
+            PRECISIONS[self.precision],
+            budget,
+            self.sample_weight if self.is_centered else None,
+            self.X.shape[1],
+        )
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """What was lost, and how many features each kernel has."""
+        return {"approximation_error_": self.errors, "ranks_": np.diff(self.first)}
+
+    @property
+    def unit_roundoff(self) -> float:
+        """Relative error of the features that are held."""
+        return 2.0**-24 if self.precision == "single" else 2.0**-53
+
+    def describe_storage(self) -> str:
+        """Return words for how the features are held."""
+        return f"{self.n_kernels} kernels with {self.first[-1]} features: {self.table.describe()}"
+
+    # -- learned on the training data -------------------------------------------------------------------------
+
+    def _traces(self, exact: Sequence[BoundKernel]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the weighted trace of each kernel itself, the weight of the samples it sees, and its largest entry."""
+        traces, present, top = (np.zeros(self.n_kernels) for _ in range(3))
+        for low in range(0, self.n_samples, _TRACE_ROWS):
+            high = min(low + _TRACE_ROWS, self.n_samples)
+            rows, weight = rows_of(self.X, low, high), self.sample_weight[low:high]
+            for k, entry in enumerate(exact):
+                V = rows[:, entry.positions]
+                mask = observed(V)
+                if mask is not None and self.is_centered:
+                    raise ValueError(CENTER_NEEDS_ALL)
+                present[k] += float(weight.sum() if mask is None else weight @ mask)
+                diagonal = spread(entry.kernel.diagonal(there(V, mask)), mask)
+                traces[k] += float(weight @ diagonal)
+                top[k] = max(top[k], float(diagonal.max(initial=0.0)))
+        return (present.copy() if self.is_cosine else traces), present, np.ones_like(top) if self.is_cosine else top
+
+    def _squared_mean(self) -> np.ndarray:
+        """Return what centring takes from the weighted trace of each kernel."""
+        return self.sample_weight.sum() * np.add.reduceat(self.mean**2, self.first[:-1])
+
+    def _scales(self, normalize: str | None, traces: np.ndarray, present: np.ndarray) -> np.ndarray:
+        """Return the factor of each kernel, 0 for one that is zero.
+
+        It is that of the kernel itself, as far as that is known: an approximation that loses much of the trace does not
+        get more weight for it.
+        """
+        left = traces - self._squared_mean()
+        is_zero = left <= _CONSTANT * traces
+        scale = np.ones(self.n_kernels)
+        if normalize in ("trace", "mean_diag"):
+            scale = (1.0 if normalize == "trace" else present) / np.where(is_zero, 1.0, left)
+        scale[is_zero] = 0.0
+        return scale
+
+    # -- what an optimizer asks for ---------------------------------------------------------------------------
+
+    def workspace(self) -> CombinedFeatures:
+        """Return what :meth:`combine` writes to."""
+        return CombinedFeatures(self)
+
+    def combine(self, weights: np.ndarray, out: Any = None) -> CombinedFeatures:
+        """Return sum_k weights[k] K_k by its features; ``out`` is a workspace to use again."""
+        K = self.workspace() if out is None else out
+        K.weigh(checked_weights(weights, self.n_kernels))
+        return K
+
+    def vectors(self, beta: np.ndarray) -> np.ndarray:
+        """Return Z' beta_t for beta of shape (n_tasks, n), shape (n_tasks, n_columns)."""
+        last = self._last
+        if last is None or not np.array_equal(last[0], beta):
+            last = self._last = (beta.copy(), self.table.transposed_times(beta))
+        return last[1]
+
+    def quad_forms(self, beta: np.ndarray, subset: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
+        """Return beta' K_k beta of the kernels of the subset, (len(subset),) or (n_tasks, len(subset))."""
+        check_length(beta, self.n_samples)
+        squares = np.add.reduceat(self.vectors(np.atleast_2d(beta)) ** 2, self.first[:-1], axis=1) * self.scale
+        forms = squares if subset is None else squares[:, checked_places(subset, self.n_kernels)]
+        return forms if beta.ndim == 2 else forms[0]
+
+    def derivative_forms(self, weights: np.ndarray, beta: np.ndarray) -> np.ndarray:
+        """Return beta' (dK/dd_k) beta: of a sum the quadratic forms, whatever the weights."""
+        return self.quad_forms(beta)
+
+    def by_column(self, weights: np.ndarray) -> np.ndarray:
+        """Return the factor of each feature in the combined kernel, shape (n_columns,)."""
+        return np.repeat(weights * self.scale, np.diff(self.first))
+
+    def largest_diagonals(self, subset: np.ndarray) -> np.ndarray:
+        """Return the largest diagonal entry of each kernel of the subset."""
+        return self.largest[checked_places(subset, self.n_kernels)]
+
+    @property
+    def coarse_size(self) -> int:
+        """How many samples a problem may have that is solved in memory for a first guess of the weights."""
+        return min(_COARSE, self.n_samples // 4)
+
+    @property
+    def has_few_samples(self) -> bool:
+        """Whether matrices of the samples are smaller than their features, and a solver is quick with them."""
+        return self.n_samples <= min(_COARSE, int(self.first[-1]))
+
+    def tail_bytes(self, size: int) -> int:
+        """Return the bytes that :meth:`tail` takes."""
+        ranks, item = np.diff(self.first), np.dtype(PRECISIONS[self.precision]).itemsize
+        wide = ranks > FACTOR_COLUMNS
+        held = 8 * size * int(ranks[~wide].sum()) + item * triangle_size(size) * int(wide.sum())
+        view = isinstance(getattr(self.table, "held", None), np.ndarray)
+        return held + 2 * 8 * size * int(ranks.max()) + (0 if view else item * size * int(self.first[-1]))
+
+    def tail(self, size: int) -> PackedBank:
+        """Return the kernels on the last ``size`` samples: written out, or as factors where features are few."""
+        columns, dtype = self.table.tail(size), PRECISIONS[self.precision]
+        return bank_of_features(self.bound, columns, self.scale, self.first, self.largest, dtype)
+
+    # -- what a fitted model keeps ----------------------------------------------------------------------------
+
+    def kernel(self, weights: np.ndarray, keep: np.ndarray | None = None) -> LearnedKernel:
+        """Return the combined kernel as a function of new data; it keeps no samples, and is not centered."""
+        active = np.flatnonzero(weights)
+        return LearnedKernel(
+            bound=tuple(self.bound[int(k)] for k in active),
+            coefficients=weights[active] * self.scale[active],
+            cosine=self.is_cosine,
+            X=rows_of(self.X, 0, 0),
+        )
+
+    def learned(self, weights: np.ndarray, machine: Iterate) -> Learned:
+        """Return what predictions need: one vector on the features of the active kernels, and no samples."""
+        columns = np.repeat(weights > 0, np.diff(self.first))
+        vectors = (self.vectors(machine.beta) * self.by_column(weights))[:, columns]
+        mean = self.mean[columns]
+        return Learned(
+            self.kernel(weights),
+            np.zeros((vectors.shape[0], 0)),
+            machine.intercept - vectors @ mean,
+            np.zeros(0, np.int64),
+            vectors,
+            mean if self.is_centered else None,
+        )
+
+    def untrusted(self, weights: np.ndarray) -> list[BoundKernel]:
+        """Return nothing: inner products of features are positive semidefinite."""
+        return []
+
+    def importances(self, weights: np.ndarray, n_features: int) -> np.ndarray:
+        """Return each feature's part of the weight, a kernel's being divided over its columns."""
+        return divided_weights(self.bound, weights, n_features)
+
+
+class CombinedFeatures(Rounded):
+    """The combined kernel of a :class:`FeatureBank`, K = Z diag(columns) Z'.
+
+    Attributes
+    ----------
+    n_samples : int
+    slow_tasks : set of int
+        Tasks for which coordinate descent has proved slow.
+    """
+
+    can = frozenset({"features"})
+
+    def __init__(self, bank: FeatureBank) -> None:
+        self._bank, self.n_samples, self.table = bank, bank.n_samples, bank.table
+        self.unit_roundoff = bank.unit_roundoff
+        self._weights = np.zeros(bank.n_kernels)
+        self._diagonal: np.ndarray | None = None
+        self.slow_tasks: set[int] = set()
+
+    def weigh(self, weights: np.ndarray) -> None:
+        """Take other weights."""
+        if not np.array_equal(weights, self._weights):
+            self._weights, self._diagonal = weights.copy(), None
+
+    @property
+    def columns(self) -> np.ndarray:
+        """The factor of each feature, shape (n_columns,)."""
+        return self._bank.by_column(self._weights)
+
+    def diagonal(self) -> np.ndarray:
+        """Return the diagonal; it is computed once."""
+        if self._diagonal is None:
+            self._diagonal = self.table.row_squares(self.columns)
+        return self._diagonal
+
+    def vectors(self, beta: np.ndarray) -> np.ndarray:
+        """Return Z' beta_t, shape (n_tasks, n_columns)."""
+        return self._bank.vectors(beta)
+
+    def product(self, beta: np.ndarray) -> np.ndarray:
+        """Return K beta_t for beta of shape (n_tasks, n)."""
+        return self.table.times(self.vectors(beta) * self.columns)
+
+
+def rows_of(X: Any, low: int, high: int) -> Any:
+    """Return rows of X in memory: a CSR matrix, or an array in double precision."""
+    rows = X[low:high]
+    return rows if hasattr(rows, "tocsr") else np.asarray(rows, dtype=np.float64)

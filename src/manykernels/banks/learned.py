@@ -1,0 +1,147 @@
+"""The kernel that was learned: a weighted sum of normalized kernels, as a function of any two samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from manykernels.kernels.shared_distances import BoundKernel, make_groups
+
+_BLOCK_ENTRIES = 1 << 19  # entries of a block of the cross kernel: 4 MB in float64, and a few such blocks at a time
+
+
+@dataclass(frozen=True)
+class LearnedKernel:
+    """sum_k coefficient_k * normalized k_k(x, z), on the active kernels only (or on the nodes of a ladder).
+
+    Attributes
+    ----------
+    bound : tuple of BoundKernel
+        The active kernels.
+    coefficients : ndarray of shape (n_active,)
+        Weight times normalization scale; nodes of a ladder may have negative ones.
+    cosine : bool
+    X : array or CSR matrix of shape (n_kept, n_features)
+        The training samples that predictions need: the support vectors, or
+        all when the kernels are centred.
+    means : ndarray of shape (n_active, n_kept) or None
+        Mean of each kernel's row over the training samples (centred kernels).
+    totals : ndarray of shape (n_active,) or None
+    share : ndarray of shape (n_kept,) or None
+        Weight of each training sample in those means.
+    """
+
+    bound: tuple[BoundKernel, ...]
+    coefficients: np.ndarray
+    cosine: bool
+    X: Any
+    means: np.ndarray | None = None
+    totals: np.ndarray | None = None
+    share: np.ndarray | None = None
+
+    def cross(self, X: Any) -> np.ndarray:
+        """Return the kernel of the rows of X with the kept training samples, shape (len(X), n_kept)."""
+        return self._sum(X, self.X, self.means)
+
+    def pairwise(self, X: Any, Z: Any) -> np.ndarray:
+        """Return the kernel of the rows of X with those of Z, shape (len(X), len(Z))."""
+        return self._sum(X, Z, None if self.means is None else self._means_of(Z))
+
+    def predict(self, X: Any, coef: np.ndarray) -> np.ndarray:
+        """Return sum_j coef[t, j] k(x_i, kept_j), shape (n_tasks, len(X)), in blocks of rows."""
+        step = max(1, _BLOCK_ENTRIES // max(1, self.X.shape[0]))
+        parts = [coef @ self.cross(X[i : i + step]).T for i in range(0, X.shape[0], step)]
+        return np.concatenate(parts, axis=1)
+
+    def predict_components(self, X: Any, coef: np.ndarray) -> np.ndarray:
+        """Return the same where each active kernel has coefficients of its own, (n_active, n_tasks, n_kept)."""
+        out = np.zeros((coef.shape[1], X.shape[0]))
+        for _, rows, values in self.parts(X, coef):
+            out[:, rows] += values
+        return out
+
+    def parts(self, X: Any, coef: np.ndarray) -> Iterator[tuple[int, slice, np.ndarray]]:
+        """Yield what each active kernel adds to the predictions: its place, some rows of X, and (n_tasks, n_rows).
+
+        ``coef`` is of shape (n_tasks, n_kept), or (n_active, n_tasks, n_kept) where kernels have their own.
+        """
+        step = max(1, _BLOCK_ENTRIES // max(1, self.X.shape[0]))
+        for low in range(0, X.shape[0], step):
+            rows = slice(low, min(low + step, X.shape[0]))
+            for k, block in self.blocks(X[rows], self.X):
+                own = coef if coef.ndim == 2 else coef[k]
+                values = own @ block.T
+                if self.means is not None and self.totals is not None:
+                    # The mean of the new row and that of the kept ones come off, and the total comes back.
+                    values += own.sum(axis=1)[:, None] * (self.totals[k] - block @ self.share)
+                    values -= (own @ self.means[k])[:, None]
+                yield k, rows, self.coefficients[k] * values
+
+    def diagonal(self, X: Any) -> np.ndarray:
+        """Return k(x_i, x_i)."""
+        return np.array([self.pairwise(X[i : i + 1], X[i : i + 1])[0, 0] for i in range(X.shape[0])])
+
+    def blocks(self, X: Any, Z: Any, places: Iterable[int] | None = None) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield (place, raw or cosine-normalized block) for each active kernel, or for those at ``places``."""
+        for group in make_groups(self.bound, places):
+            V, W = group.view(X), group.view(Z)
+            for g, block in group.blocks(V, W, range(len(group.kernels))):
+                if self.cosine:
+                    left, right = group.diagonal(g, V), group.diagonal(g, W)
+                    scale = np.sqrt(left)[:, None] * np.sqrt(right)[None, :]
+                    block = np.divide(block, scale, out=np.zeros_like(block), where=scale > 0)  # noqa: PLW2901
+                yield int(group.indices[g]), block
+
+    def _sum(self, X: Any, Z: Any, right_means: np.ndarray | None) -> np.ndarray:
+        out = np.zeros((X.shape[0], Z.shape[0]))
+        left_means = self._means_of(X) if right_means is not None else None
+        for k, block in self.blocks(X, Z):
+            out += np.multiply(block, self.coefficients[k], out=block)
+            if left_means is not None and right_means is not None and self.totals is not None:
+                out += self.coefficients[k] * (self.totals[k] - left_means[k][:, None] - right_means[k][None, :])
+        return out
+
+    def _means_of(self, X: Any) -> np.ndarray:
+        """Return the mean over the training samples of each kernel's row, shape (n_active, len(X))."""
+        out = np.empty((len(self.bound), X.shape[0]))
+        for k, block in self.blocks(X, self.X):
+            out[k] = block @ self.share
+        return out
+
+
+class Terms(NamedTuple):
+    """A kernel as a sum: bound kernels, their coefficients, and row means and totals where they are centered."""
+
+    bound: Sequence[BoundKernel]
+    coefficients: np.ndarray
+    means: np.ndarray | None
+    totals: np.ndarray | None
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What a model keeps of a fit: the kernel that was learned, and the predictors of the tasks on it.
+
+    Attributes
+    ----------
+    kernel : LearnedKernel
+    coef : ndarray of shape (n_tasks, n_kept)
+    intercept : ndarray of shape (n_tasks,)
+    kept : ndarray of int, shape (n_kept,)
+        The training samples that predictions need; none where the kernels are features.
+    vectors : ndarray of shape (n_tasks, n_columns) or None
+        The predictors on the features of the kernels with a positive weight.
+    mean : ndarray of shape (n_columns,) or None
+        Of these features over the training samples, where the kernels are centered; their part of the predictions is
+        in the intercept.
+    """
+
+    kernel: LearnedKernel
+    coef: np.ndarray
+    intercept: np.ndarray
+    kept: np.ndarray
+    vectors: np.ndarray | None = None
+    mean: np.ndarray | None = None

@@ -1,0 +1,159 @@
+"""Kernels of so many samples that not even one matrix of them fits: rows are computed when they are asked for.
+
+Two things are kept. The *products* F_k = K_k beta of every kernel with the last beta, shape (n_kernels, n): they give
+the quadratic forms beta' F_k, and K_d beta = sum_k d_k F_k whatever the weights d, so that after a change of the
+weights a solver goes on from its last beta without computing anything; a new beta costs the rows where it changed. And
+a cache of rows of the combined kernel, on the columns of the samples that may still move.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from manykernels.banks.asked import checked_weights
+from manykernels.banks.packed import PackedBank
+from manykernels.banks.placement import PRECISIONS
+from manykernels.banks.room import Room
+from manykernels.compute.combined import Rounded
+from manykernels.compute.rowcache import RowCache
+
+OFFERS = frozenset(
+    {"coefficients", "combine", "quad_forms", "derivative_forms", "diagonal", "largest_diagonals", "rows", "tail"}
+)
+_COARSE, _COARSE_MATRICES = 3000, 3
+# Sums and differences of coefficients this much larger have cost the products their digits: they are made anew.
+_WORN = 1e-4
+
+
+class OnDemandBank(PackedBank):
+    """A bank whose combined kernel is no matrix but rows on demand.
+
+    Parameters
+    ----------
+    bank : PackedBank
+    cache_bytes : int
+        Memory for rows of the combined kernel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.banks import bind
+    >>> from manykernels.kernels import Gaussian, KernelBank
+    >>> from manykernels.banks.on_demand import OnDemandBank
+    >>> X = np.random.default_rng(0).normal(size=(50, 2))
+    >>> bank = OnDemandBank(bind(KernelBank([Gaussian(1.0), Gaussian(2.0)]), X), cache_bytes=10**6)
+    >>> beta = np.ones((1, 50))
+    >>> K = bank.combine(np.array([0.5, 0.5]))
+    >>> np.allclose(K.product(beta), 0.5 * bank.rows(range(50)).sum(axis=0) @ np.ones(50))
+    True
+    """
+
+    can = OFFERS
+    concurrent = False  # it remembers its last problem, and uses all cores by itself
+
+    def __init__(self, bank: PackedBank, cache_bytes: int) -> None:
+        super().__init__(
+            bank.bound, bank.X, bank.normalization, bank.sample_weight, bank.storages, bank.precision, bank.room
+        )
+        self._cache_bytes = cache_bytes
+        self._beta: np.ndarray | None = None
+        self._products: list[np.ndarray] = []
+        self._largest = 0.0
+
+    def workspace(self) -> Any:
+        """Return what :meth:`combine` writes to."""
+        return CombinedRows(self, self._cache_bytes)
+
+    def combine(self, weights: np.ndarray, out: Any = None) -> Any:
+        """Return sum_k weights[k] K_k as rows on demand; ``out`` is a workspace to use again."""
+        K = self.workspace() if out is None else out
+        weights = checked_weights(weights, self.n_kernels)
+        K.weigh(weights)
+        K.lost = self.lost_by_centering(weights)
+        return K
+
+    def products(self, beta: np.ndarray) -> list[np.ndarray]:
+        """Return K_k beta_t for beta of shape (n_tasks, n): for each storage an array (n_tasks, n_held, n).
+
+        The arrays are overwritten by the next call.
+        """
+        size = float(np.abs(beta).max(initial=0.0))
+        last = self._beta
+        if last is None or last.shape != beta.shape or size < _WORN * self._largest:
+            last, self._largest = np.zeros_like(beta), 0.0
+            self._products = [np.zeros((beta.shape[0], s.indices.size, self.n_samples)) for s in self.storages]
+        change = beta - last
+        rows = np.flatnonzero(np.any(change != 0, axis=0))
+        self._beta = None  # should Ctrl-C come now, the products are those of no beta
+        if rows.size:
+            changes = np.ascontiguousarray(change[:, rows])
+            for storage, held in zip(self.storages, self._products, strict=True):
+                storage.add_products(rows, changes, held)
+        self._beta, self._largest = beta.copy(), max(self._largest, size)
+        return self._products
+
+    def combined_product(self, weights: np.ndarray, beta: np.ndarray) -> np.ndarray:
+        """Return sum_k weights[k] K_k beta_t, shape (n_tasks, n)."""
+        parts = zip(self.storages, self.products(beta), strict=True)
+        return np.sum([np.einsum("k,tkn->tn", weights[s.indices], held) for s, held in parts], axis=0)
+
+    def quad_forms(self, beta: np.ndarray, subset: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
+        """Return beta' K_k beta of the kernels of the subset, as :meth:`PackedBank.quad_forms`."""
+        rows = np.ascontiguousarray(np.atleast_2d(beta), dtype=np.float64)
+        forms = np.empty((rows.shape[0], self.n_kernels))
+        for storage, held in zip(self.storages, self.products(rows), strict=True):
+            forms[:, storage.indices] = np.einsum("tkn,tn->tk", held, rows)
+        forms = np.maximum(forms[:, self._chosen(subset)], 0.0)
+        return forms if beta.ndim == 2 else forms[0]
+
+    @property
+    def coarse_size(self) -> int:  # type: ignore[override]
+        """How many samples a problem may have that is solved in memory for a first guess of the weights."""
+        # For each pair of samples the triangles, of which half are made, and the matrices of a solver.
+        pair = self.n_kernels * np.dtype(PRECISIONS[self.precision]).itemsize + _COARSE_MATRICES * 8
+        fit = int(np.sqrt(self._cache_bytes / pair))
+        return min(fit, self.n_samples // 4, _COARSE)
+
+    def tail(self, size: int) -> PackedBank:
+        """Return the kernels on the last ``size`` samples, held in memory."""
+        part = super().tail(size)
+        part.room = Room(self._cache_bytes)  # no row is there yet
+        return part.subset(np.arange(self.n_kernels))
+
+
+class CombinedRows(Rounded):
+    """The combined kernel of an :class:`OnDemandBank`."""
+
+    can = frozenset({"rows"})
+
+    def __init__(self, bank: OnDemandBank, cache_bytes: int) -> None:
+        self._bank, self.n_samples, self.unit_roundoff = bank, bank.n_samples, bank.unit_roundoff
+        self._weights = np.zeros(bank.n_kernels)
+        self._diagonal: np.ndarray | None = None
+        self.cache = RowCache(self._compute, cache_bytes)
+
+    def weigh(self, weights: np.ndarray) -> None:
+        """Take other weights; rows and diagonal computed with the last ones are forgotten."""
+        if not np.array_equal(weights, self._weights):
+            self._weights, self._diagonal = weights.copy(), None
+            self.cache.clear()
+
+    def diagonal(self) -> np.ndarray:
+        """Return the diagonal of the combined kernel; every solve asks for it, and it is computed once."""
+        if self._diagonal is None:
+            active = np.flatnonzero(self._weights)
+            self._diagonal = self._weights[active] @ self._bank.diagonal(active)
+        return self._diagonal
+
+    def product(self, beta: np.ndarray) -> np.ndarray:
+        """Return K beta_t for beta of shape (n_tasks, n); only rows where beta is not the last one are computed."""
+        if not np.any(beta):
+            return np.zeros(beta.shape)
+        return self._bank.combined_product(self._weights, beta)
+
+    def _compute(self, rows: np.ndarray, columns: np.ndarray, out: np.ndarray) -> None:
+        for storage in self._bank.storages:
+            storage.add_rows(rows, columns, self._weights[storage.indices], out)

@@ -1,0 +1,321 @@
+"""Kernels bound to training data: what an outer optimizer works with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from manykernels.banks.asked import check_length, check_matrix, checked_places, checked_weights
+from manykernels.banks.combining import CombinesToMatrix
+from manykernels.banks.learned import Terms
+from manykernels.banks.room import Room
+from manykernels.banks.storage import BLOCK_ENTRIES, FACTOR_ROWS, FactorStorage, PackedStorage, Storage, held_here
+from manykernels.compute.threads import parallel
+from manykernels.compute.triangles import balanced_blocks, mirror_rows, row_offset, write_rows
+from manykernels.kernels.base import Linear
+from manykernels.kernels.normalize import Normalization
+from manykernels.kernels.shared_distances import BoundKernel, make_groups
+
+# What a finite set of kernels can do; an optimizer that needs more is refused before any work.
+OFFERS = frozenset(
+    {
+        "coefficients",
+        "combine",
+        "quad_forms",
+        "matvecs",
+        "rows",
+        "diagonal",
+        "inner_products",
+        "largest_diagonals",
+        "derivative_forms",
+        "peaks",
+        "subset",
+        "tail",
+    }
+)
+# Kernels of no more features than this are kept as factors.
+FACTOR_COLUMNS = 32
+
+
+def _tiles(n: int) -> list[tuple[int, int]]:
+    """Cut the rows of the lower triangle for the threads, a few hundred rows each."""
+    cuts = np.linspace(0, n, 2 + n // 256).astype(int)
+    return list(pairwise(cuts.tolist()))
+
+
+def bank_of_features(
+    bound: Sequence[BoundKernel],
+    columns: np.ndarray,
+    scale: np.ndarray,
+    first: np.ndarray,
+    largest: np.ndarray,
+    dtype: type = np.float64,
+) -> PackedBank:
+    """Return the bank of kernels that are the inner products of features of their own.
+
+    They are factors where features are few, and written out where they are many.
+
+    Parameters
+    ----------
+    bound : sequence of BoundKernel
+        For the names and groups.
+    columns : ndarray of shape (n_samples, n_columns)
+        The features, to which the scale is not yet applied.
+    scale, largest : ndarrays of shape (n_kernels,)
+    first : ndarray of shape (n_kernels + 1,)
+        Where the features of each kernel begin, and the end.
+    dtype : float32 or float64
+        Of kernels that are written out.
+    """
+    places, ranks, n = list(pairwise(first.tolist())), np.diff(first), len(columns)
+
+    def factors(kernels: np.ndarray) -> Iterator[np.ndarray]:
+        for k in kernels:
+            factor = columns[:, first[k] : first[k + 1]].astype(np.float64)
+            factor *= np.sqrt(scale[k])
+            yield factor
+
+    few, many = np.flatnonzero(ranks <= FACTOR_COLUMNS), np.flatnonzero(ranks > FACTOR_COLUMNS)
+    storages: list[Storage] = []
+    if few.size:
+        storages.append(FactorStorage(few, factors(few), ranks[few]))
+    if many.size:
+        storages.append(PackedStorage.of_factors(many, factors(many), n, dtype))
+    linear = [
+        replace(entry, kernel=Linear(), positions=np.arange(low, high))
+        for entry, (low, high) in zip(bound, places, strict=True)
+    ]
+    normalization = Normalization(scale, None, None, None, largest)
+    precision = "double" if dtype == np.float64 else "single"
+    return PackedBank(linear, columns, normalization, np.ones(n), storages, precision)
+
+
+def divided_weights(bound: Sequence[BoundKernel], weights: np.ndarray, n_features: int) -> np.ndarray:
+    """Return each feature's part of the weight, a kernel's being divided over its columns."""
+    out = np.zeros(n_features)
+    for k in np.flatnonzero(weights):
+        positions = bound[int(k)].positions
+        out[positions] += weights[k] / positions.size
+    return out
+
+
+class PackedBank(CombinesToMatrix):
+    """Kernels bound to training data: what an outer optimizer works with.
+
+    Made by :meth:`KernelBank.bind`. The kernels are normalized; none needs
+    to be in memory as a full matrix.
+
+    Attributes
+    ----------
+    names, groups : lists of str
+    n_kernels, n_samples : int
+    precision : {"single", "double"}
+    unit_roundoff : float
+        Relative error of the kernel values that are held.
+    """
+
+    can = OFFERS
+
+    def __init__(
+        self,
+        bound: Sequence[BoundKernel],
+        X: Any,
+        normalization: Normalization,
+        sample_weight: np.ndarray,
+        storages: list[Storage],
+        precision: str,
+        room: Room | None = None,
+    ) -> None:
+        self.bound, self.X, self.normalization = list(bound), X, normalization
+        self.sample_weight, self.storages, self.precision = sample_weight, storages, precision
+        self.names = [entry.name for entry in bound]
+        self.groups = [entry.group for entry in bound]
+        self.n_kernels, self.n_samples = len(bound), X.shape[0]
+        self.room = Room() if room is None else room
+
+    def subset(self, indices: np.ndarray) -> PackedBank:
+        """Return the bank of a few of the kernels, held in memory while they fit; what is held already is shared."""
+        indices = self._chosen(indices)
+        return PackedBank(
+            [self.bound[int(k)] for k in indices],
+            self.X,
+            self.normalization.take(indices),
+            self.sample_weight,
+            [part for storage in self.storages for part in storage.subset(indices, self.room)],
+            self.precision,
+            self.room,
+        )
+
+    def tail(self, size: int) -> PackedBank:
+        """Return the kernels on the last ``size`` samples, normalized as here; what is held in memory is shared."""
+        return PackedBank(
+            self.bound,
+            self.X[-size:],
+            self.normalization.tail(size),
+            self.sample_weight[-size:],
+            [storage.tail(size) for storage in self.storages],
+            self.precision,
+            self.room,
+        )
+
+    @property
+    def unit_roundoff(self) -> float:  # type: ignore[override]
+        """Relative error of the kernel values that are held."""
+        return 2.0**-24 if self.precision == "single" else 2.0**-53
+
+    @property
+    def centering_errors(self) -> np.ndarray | None:
+        """About how far centering has moved the values of each kernel; None where they are not centered."""
+        return self.normalization.centering_errors
+
+    def describe_storage(self) -> str:
+        """Return words for how the kernels are held.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from manykernels.banks import bind
+        >>> from manykernels.kernels import standard_bank
+        >>> X = np.random.default_rng(0).normal(size=(50, 2))
+        >>> bind(standard_bank(X), X).describe_storage()
+        '6 as factors (7.2 kB), 33 packed (168 kB)'
+        """
+        return ", ".join(storage.describe() for storage in self.storages)
+
+    @property
+    def scale(self) -> np.ndarray:
+        """The normalization's factor of each kernel; 0 for a kernel that is zero on the training data."""
+        return self.normalization.scale
+
+    @property
+    def is_cosine(self) -> bool:
+        """Whether the kernels are normalized to cosines."""
+        return self.normalization.inverse_norms is not None
+
+    @property
+    def is_centered(self) -> bool:
+        """Whether the kernels are centered."""
+        return self.normalization.means is not None
+
+    def fill(self, weights: np.ndarray, out: np.ndarray) -> np.ndarray:
+        """Write sum_k weights[k] K_k, for weights of any sign, to ``out``: symmetric, of shape (n, n)."""
+        adders = [s.adder(weights[s.indices]) for s in self.storages if np.any(weights[s.indices])]
+
+        def block_sum(block: tuple[int, int]) -> None:
+            first, last = row_offset(block[0], self.n_samples), row_offset(block[1], self.n_samples)
+            segment = np.zeros(last - first)
+            for add in adders:
+                add(*block, segment)
+            write_rows(segment, *block, out)
+
+        wide = any(isinstance(storage, FactorStorage) and storage.is_wide for storage in self.storages)
+        entries = max(BLOCK_ENTRIES, FACTOR_ROWS * self.n_samples) if wide else BLOCK_ENTRIES
+        parallel(block_sum, balanced_blocks(self.n_samples, entries))
+        parallel(lambda rows: mirror_rows(out, *rows), _tiles(self.n_samples))
+        return out
+
+    def inner_products(self, M: np.ndarray, subset: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
+        """Return the Frobenius inner products <K_k, M> with a symmetric M of shape (n, n), shape (len(subset),)."""
+        check_matrix(M, self.n_samples)
+        return self._gather(subset, lambda storage, local: storage.inner_products(M, local), ())
+
+    def centered_squares(self, weight: np.ndarray) -> np.ndarray:
+        """Return ||K_c||_w^2 of all kernels, see ``manykernels.kernels.centered``."""
+        check_length(weight, self.n_samples, "weight")
+        return self._gather(None, lambda storage, local: storage.centered_squares(weight, local), ())
+
+    def quad_forms(self, beta: np.ndarray, subset: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
+        """Return beta' K_k beta of the kernels of the subset (default: all).
+
+        Of shape (len(subset),), or (n_tasks, len(subset)) for beta of shape (n_tasks, n).
+        """
+        rows = np.ascontiguousarray(np.atleast_2d(beta), dtype=np.float64)
+        self._check_length(rows)
+        chosen = self._chosen(subset)
+        out = np.empty((rows.shape[0], chosen.size))
+        for storage in self.storages:
+            places, local = held_here(storage.indices, chosen)
+            if places.size:
+                out[:, places] = storage.quad_forms(rows, local)
+        np.maximum(out, 0.0, out=out)  # rounding can leave a tiny negative value where the form vanishes
+        return out if beta.ndim == 2 else out[0]
+
+    def derivative_forms(self, weights: np.ndarray, beta: np.ndarray) -> np.ndarray:
+        """Return beta' (dK/dd_k) beta: of a sum the quadratic forms, whatever the weights."""
+        return self.quad_forms(beta)
+
+    def matvecs(
+        self, beta: np.ndarray, subset: Sequence[int] | np.ndarray | None = None, *, on_support: bool = False
+    ) -> np.ndarray:
+        """Return K_k beta for the kernels of the subset (default: all), shape (len(subset), n).
+
+        With ``on_support``, the values where beta is 0 are not asked for and returned as 0, which saves their cost.
+        """
+        self._check_length(beta)
+        return self._gather(subset, lambda storage, local: storage.matvecs(beta, local, on_support), (self.n_samples,))
+
+    def rows(self, indices: Sequence[int] | np.ndarray, subset: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
+        """Return the given rows of the kernels of the subset, shape (len(subset), len(indices), n)."""
+        rows = checked_places(indices, self.n_samples, "indices")
+        return self._gather(subset, lambda storage, local: storage.rows(rows, local), (rows.size, self.n_samples))
+
+    def matrix(self, k: int) -> np.ndarray:
+        """Return kernel k, shape (n, n)."""
+        for storage in self.storages:
+            places, local = held_here(storage.indices, np.array([k]))
+            if places.size:
+                return storage.rows(np.arange(self.n_samples), local)[0]
+        raise IndexError(f"k must be from 0 to {self.n_kernels - 1}, got {k}.")
+
+    def _gather(self, subset: Any, compute: Any, shape: tuple[int, ...]) -> np.ndarray:
+        chosen = self._chosen(subset)
+        out = np.empty((chosen.size, *shape))
+        for storage in self.storages:
+            places, local = held_here(storage.indices, chosen)
+            if places.size:
+                out[places] = compute(storage, local)
+        return out
+
+    def diagonal(self, subset: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
+        """Return the diagonals of the kernels of the subset, shape (len(subset), n)."""
+        chosen = self._chosen(subset)
+        scale, means, totals = self.normalization.scale, self.normalization.means, self.normalization.totals
+        out = np.empty((len(chosen), self.n_samples))
+        for row, k in enumerate(chosen):
+            (group,) = make_groups(self.bound, [int(k)])
+            raw = group.diagonal(0, group.view(self.X))
+            if self.normalization.inverse_norms is not None:
+                raw = raw * self.normalization.inverse_norms[k] ** 2
+            if means is not None and totals is not None:
+                raw = raw - 2 * means[k] + totals[k]
+            out[row] = scale[k] * raw
+        return out
+
+    def largest_diagonals(self, subset: np.ndarray) -> np.ndarray:
+        """Return the largest diagonal entry of each kernel of the subset."""
+        return self.normalization.largest[subset]
+
+    def peaks(self, values: np.ndarray) -> np.ndarray:
+        """Return the places worth a look: here all; a ladder names the local maxima along it."""
+        return np.arange(self.n_kernels)
+
+    def terms(self, weights: np.ndarray) -> Terms:
+        """Return the combined kernel as a sum of the kernels with a positive weight."""
+        weights = checked_weights(weights, self.n_kernels)
+        active = np.flatnonzero(weights)
+        own = self.normalization.take(active)
+        return Terms([self.bound[int(k)] for k in active], weights[active] * own.scale, own.means, own.totals)
+
+    def importances(self, weights: np.ndarray, n_features: int) -> np.ndarray:
+        """Return each feature's part of the weight, a kernel's being divided over its columns."""
+        return divided_weights(self.bound, weights, n_features)
+
+    def _check_length(self, beta: np.ndarray) -> None:
+        check_length(beta, self.n_samples)
+
+    def _chosen(self, subset: Sequence[int] | np.ndarray | None) -> np.ndarray:
+        return checked_places(subset, self.n_kernels)

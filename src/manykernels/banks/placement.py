@@ -1,0 +1,116 @@
+"""What is bound, how, and where: the three things that a bank is made of beside its kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+PRECISIONS: dict[str, type] = {"single": np.float32, "double": np.float64}
+
+
+@dataclass(frozen=True)
+class Data:
+    """Training data.
+
+    Attributes
+    ----------
+    X : float array or CSR matrix of shape (n_samples, n_features)
+        For features also anything that has a shape and whose selections of rows are such, as a memory map, or
+        ``manykernels.banks.cluster.RowSource``, rows on workers.
+    table : DataFrame or None
+        Where column names are looked up, if not in X.
+    weight : ndarray of shape (n_samples,) or None
+        Weights for the means that normalization and centering learn; None is 1 for each.
+    """
+
+    X: Any
+    table: Any = None
+    weight: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, data: Any) -> Data:
+        """Return data as such: an array stands for itself."""
+        return data if isinstance(data, cls) else cls(data)
+
+    @property
+    def names_from(self) -> Any:
+        """Where column names are looked up."""
+        return self.X if self.table is None else self.table
+
+    @property
+    def weights(self) -> np.ndarray:
+        """The weight of each sample."""
+        if self.weight is None:
+            return np.ones(self.X.shape[0])
+        return np.asarray(self.weight, dtype=np.float64)
+
+    def in_memory(self) -> Data:
+        """Return the same data with X as a float64 array or a CSR matrix."""
+        X = self.X.tocsr() if hasattr(self.X, "tocsr") else np.asarray(self.X, dtype=np.float64)
+        return replace(self, X=X, table=self.names_from)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How kernels become one kernel.
+
+    Attributes
+    ----------
+    normalize : {"mean_diag", "trace", "cosine", None}
+    center : bool
+    combination : {"sum", "product"} or ParametricKernel
+    check : {"quick", "full"}
+        How closely matrices and functions of a user's own are looked at: see ``manykernels.banks.definiteness``.
+    """
+
+    normalize: str | None = "mean_diag"
+    center: bool = False
+    combination: Any = "sum"
+    check: str = "quick"
+
+
+class Approximation(NamedTuple):
+    """Features instead of kernels: "nystroem" or "fourier", and how many, or which part of the trace may be lost."""
+
+    method: str
+    rank: float = 1000
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where kernels are held, and in how much memory.
+
+    Attributes
+    ----------
+    budget : int, str or None
+        Memory for kernels: bytes, or a text such as "1GB"; None is half of what is free.
+    device : str
+        "cpu", or where torch is to hold them, "cuda", "cuda:1" or "mps"; they take what they need of the memory there,
+        and the budget is for that of the CPU. "torch:cpu" is the same code on the CPU, for tests.
+    client : distributed.Client or None
+        Of the workers that hold them.
+    storage : {"auto", "packed", "factors", "recomputed", "rows"}
+        "auto" chooses by the budget. With "rows" not even the combined kernel is a matrix: the budget is for a cache of
+        its rows.
+    precision : {"single", "double"}
+        Of the values that are held, unless they leave the range of float32; sums are always in double.
+    approximation : Approximation or None
+    reserve : int
+        Kernels that a solver wants to hold beside the bank, where the bank itself does not fit.
+    spare : int or None
+        Bytes for the solver, beside the kernels; None where nobody counts them.
+    why : str
+        How the plan came about, in one sentence.
+    """
+
+    budget: Any = None
+    device: str = "cpu"
+    client: Any = None
+    storage: str = "auto"
+    precision: str = "single"
+    approximation: Approximation | None = None
+    reserve: int = 0
+    spare: int | None = None
+    why: str = ""

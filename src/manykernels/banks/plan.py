@@ -1,0 +1,227 @@
+"""Where the kernels of a fit are held, and in how much memory: arithmetic alone.
+
+What there is to hold is an :class:`Extent`, what the solver takes beside it stands in its Need, and what is wished for
+in a Placement, which comes back with the gaps filled in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from manykernels.banks.device.bank import LARGE
+from manykernels.banks.on_demand import OFFERS as ROWS
+from manykernels.banks.placement import Placement, Recipe
+from manykernels.compute.gpu import Device
+from manykernels.compute.memory import budget_bytes, human_bytes
+from manykernels.compute.triangles import triangle_size
+from manykernels.core.solver import Need
+from manykernels.kernels.kernel_bank import KernelBank
+
+# Part of the memory budget that blocks in flight and the allocator take.
+HEADROOM = 0.15
+# How many times more samples may have a combined kernel off the device for p near 1 (measured on an H200).
+_FEW_SMOOTH, _FEW_KINKED = 3, 7
+# Numbers a sample and task beside its features: targets, coefficients, predictions, what the solvers keep of them.
+_FEATURE_VECTORS = 30
+# The rest is for the matrix of a working set and for rows on their way into the cache.
+_LEAST_ROWS, _CACHE_SHARE = 256, 0.7
+# Kernels that a second-order method holds beside a bank that does not fit.
+_RESERVE = 60
+# Part of the memory that a method may have which is tried where all others have failed.
+_LAST_RESORT = 0.5
+# Bytes of a kernel as an object with its name, and numbers that solvers keep for each.
+_KERNEL_BYTES, _KERNEL_VECTORS = 800, 10
+# What is smaller is not counted: an interpreter takes and leaves as much.
+_UNCOUNTED = 2 * 10**6
+
+
+@dataclass(frozen=True)
+class Extent:
+    """What there is to hold.
+
+    Attributes
+    ----------
+    n_samples, n_tasks, n_kernels : int
+    beside : int
+        Bytes of data, columns, names, means and weights: small where samples and kernels are few.
+    matrices : int
+        Matrices of the samples that combining takes beside the one it fills.
+    centered : bool
+    one_by_one : bool
+        Whether rows can be had of each kernel, so that it need not be there as a matrix.
+    """
+
+    n_samples: int
+    n_tasks: int
+    n_kernels: int
+    beside: int = 0
+    matrices: int = 0
+    centered: bool = False
+    one_by_one: bool = True
+
+    @classmethod
+    def of(cls, kernels: KernelBank | None, recipe: Recipe, X: Any, shape: tuple[int, int]) -> Extent:
+        """Return the extent of kernels on data.
+
+        Parameters
+        ----------
+        kernels : KernelBank or None
+            None for one kernel with a parameter for each column, or with those that it names itself.
+        recipe : Recipe
+        X : array or CSR matrix
+        shape : (int, int)
+            Tasks, and distinct samples.
+        """
+        n_tasks, n = shape
+        if kernels is None:
+            beside = max(2 * data_bytes(X, n) - _UNCOUNTED, 0)
+            return cls(n, n_tasks, X.shape[1], beside, matrices=1, one_by_one=False)  # its derivative
+        # Ladders and plain kernels are combined one after the other.
+        mixed = bool(kernels.ladders) and bool(kernels.plain)
+        beside = _small_things(kernels, recipe, X, n)
+        return cls(n, n_tasks, len(kernels), beside, int(mixed), recipe.center, not kernels.ladders)
+
+
+def plan(extent: Extent, need: Need, wish: Placement) -> Placement:
+    """Return how to hold the kernels, and the bytes for them beside the combined kernel and the solver.
+
+    Where the combined kernel does not fit, its rows are computed on demand, if loss and solver can do with that.
+
+    Parameters
+    ----------
+    extent : Extent
+    need : Need
+        Of the solver; the largest over all norms that will be learned with these kernels.
+    wish : Placement
+        Its budget is for all of the fit; that of the plan is for the kernels.
+
+    Examples
+    --------
+    >>> from manykernels.banks.placement import Placement
+    >>> from manykernels.banks.plan import Extent, plan
+    >>> from manykernels.core.solver import Need
+    >>> plan(Extent(1000, 1, 50), Need(16_000_000), Placement("1GB")).why
+    'the kernels get 834 MB beside 16 MB for the solver'
+    """
+    n, budget = extent.n_samples, budget_bytes(wish.budget)
+    usable = int((1 - HEADROOM) * budget)
+    reserve = _RESERVE if need.works_on_few else 0
+    rows_do = _can_do_with_rows(extent, need, wish)
+    if rows_do and _stays_on_device(extent, need, wish):
+        return replace(
+            wish, storage="rows", budget=usable, reserve=reserve, why="the combined kernel stays on the device"
+        )
+    matrices = 8 * n * n * extent.matrices
+    least, most = (need.at_once * (count + matrices) for count in (need.n_bytes, need.most))
+    if least + extent.beside <= usable:
+        # A method that is only the last resort may have what would be left, but not what kernels would fill.
+        spare = most if most + extent.beside <= _LAST_RESORT * usable else least
+        left = max(1, usable - spare - extent.beside)
+        why = f"the kernels get {human_bytes(left)} beside {human_bytes(spare)} for the solver"
+        return replace(wish, storage="auto", budget=left, spare=spare, reserve=reserve, why=why)
+    takes = least
+    if rows_do:
+        products = 8 * extent.n_tasks * extent.n_kernels * n
+        takes = min(least, products + int(4 * _LEAST_ROWS * n / _CACHE_SHARE))
+        if takes + extent.beside <= usable:
+            left = int(_CACHE_SHARE * (usable - products - extent.beside))
+            why = f"no matrix of {n} samples fits: its rows are computed on demand, and {human_bytes(left)} keep some"
+            return replace(wish, storage="rows", budget=left, spare=takes, reserve=reserve, why=why)
+    whole = f"the combined kernel of {n} samples and its solver"
+    if extent.beside > takes:
+        whole = f"the data and names of {extent.n_kernels:,} kernels and the combined kernel of {n} samples"
+    raise too_little(budget, whole, takes + extent.beside)
+
+
+def plan_features(X: Any, shape: tuple[int, int], wish: Placement) -> Placement:
+    """Return the bytes for landmarks, features and what works on them: all but data and vectors.
+
+    How many features there are is known when the landmarks are: the bank divides its part then. ``X`` of which only
+    blocks are read does not count.
+    """
+    n_tasks, n = shape
+    budget = budget_bytes(wish.budget)
+    held = 0 if getattr(X, "is_read_in_blocks", False) else max(2 * data_bytes(X, n) - _UNCOUNTED, 0)
+    beside = _FEATURE_VECTORS * 8 * n_tasks * n + held
+    left = int((1 - HEADROOM) * budget) - beside
+    if left <= 0:
+        raise too_little(budget, f"the data and coefficients of {n} samples", beside)
+    why = f"landmarks and features get {human_bytes(left)} beside data and coefficients"
+    return replace(wish, budget=left, why=why)
+
+
+def left_beside(memory_budget: Any, taken: int, words: str) -> int:
+    """Return the bytes of a budget that are left beside so many; raise MemoryError where none are.
+
+    Examples
+    --------
+    >>> from manykernels.banks.plan import left_beside
+    >>> left_beside("1GB", 350_000_000, "matrices of 1000 samples")
+    500000000
+    """
+    budget = budget_bytes(memory_budget)
+    left = int((1 - HEADROOM) * budget) - taken
+    if left <= 0:
+        raise too_little(budget, words, taken)
+    return left
+
+
+def too_little(budget: int, words: str, taken: float) -> MemoryError:
+    """Return the error for what does not fit into a budget, with the budget that it needs."""
+    return MemoryError(
+        f"memory_budget is {human_bytes(budget)}, but {words} need {human_bytes(taken / (1 - HEADROOM))}."
+    )
+
+
+def exact_bytes(extent: Extent, need: Need, precision: str) -> int:
+    """Return the bytes of a memory budget in which all kernels are held beside their solver."""
+    item = 8 if precision == "double" else 4
+    kernels = item * triangle_size(extent.n_samples) * extent.n_kernels
+    solver = need.at_once * (need.n_bytes + 8 * extent.n_samples**2 * extent.matrices)
+    return int((solver + extent.beside + kernels) / (1 - HEADROOM))
+
+
+def data_bytes(X: Any, n: int) -> int:
+    """Return the bytes of n samples in memory."""
+    return n * X.shape[1] * 8 if not hasattr(X, "indptr") else X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
+
+
+def _small_things(kernels: KernelBank, recipe: Recipe, X: Any, n: int) -> int:
+    """Return the bytes for what is small where samples and kernels are few: data, columns, names, means, weights."""
+    held = len(kernels.plain) + sum(ladder.nodes.size for ladder in kernels.ladders)
+    rows = 8 * n * held * (int(recipe.center) + int(recipe.normalize == "cosine"))
+    # Columns that kernels select are copied, once for all that share the selection.
+    selections = {id(kernel.columns): kernel.columns for kernel in kernels if kernel.columns is not None}
+    columns = sum(_count(selection, X.shape[1]) for selection in selections.values())
+    counts = _KERNEL_BYTES * len(kernels.kernels) + _KERNEL_VECTORS * 8 * len(kernels)
+    return max(2 * data_bytes(X, n) + 8 * n * columns + rows + counts - _UNCOUNTED, 0)
+
+
+def _count(selection: Any, n_features: int) -> int:
+    """Return how many columns a selection has, at most."""
+    if isinstance(selection, (str, int, np.integer)):
+        return 1
+    return min(len(selection), n_features) if hasattr(selection, "__len__") else n_features
+
+
+def _stays_on_device(extent: Extent, need: Need, wish: Placement) -> bool:
+    """Return whether the combined kernel had better not come back from the device.
+
+    Second-order methods, which need it, win until a factorization takes long.
+    """
+    if wish.device == "cpu":
+        return False
+    if (wish.precision == "double" or extent.centered) and not Device(wish.device).has_double:
+        return False  # the kernels themselves are on the CPU then
+    factor = 1 if not need.works_on_few else _FEW_SMOOTH if need.smooth else _FEW_KINKED
+    return extent.n_samples > factor * LARGE
+
+
+def _can_do_with_rows(extent: Extent, need: Need, wish: Placement) -> bool:
+    """Return whether the fit can do without the combined kernel as a matrix."""
+    if need.smooth and wish.device == "cpu":
+        return False  # a product with the kernel takes as long as the kernel itself
+    return extent.one_by_one and wish.client is None and need.asks <= ROWS

@@ -1,0 +1,23 @@
+"""Banks from settings by name, for tests that pass many of them on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from manykernels.banks import Approximation, Data, Placement, Recipe, bind
+
+_RECIPE = {"normalize": "normalize", "center": "center", "combination": "combination", "check_kernels": "check"}
+_PLACEMENT = {name: name for name in ("device", "client", "storage", "precision", "reserve")}
+
+
+def bind_with(kernels: Any, X: Any, **settings: Any) -> Any:
+    """Return ``bind(kernels, Data(X, ...), Recipe(...), Placement(...), seed)`` with the settings where they belong."""
+    data = Data(X, settings.pop("source", None), settings.pop("sample_weight", None))
+    recipe = Recipe(**{field: settings.pop(name) for name, field in _RECIPE.items() if name in settings})
+    place = {field: settings.pop(name) for name, field in _PLACEMENT.items() if name in settings}
+    place["budget"] = settings.pop("memory_budget", None)
+    if "approximation" in settings:
+        place["approximation"] = Approximation(settings.pop("approximation"), settings.pop("rank", 1000))
+    seed = settings.pop("random_state", None)
+    assert not settings, f"unknown settings {sorted(settings)}"
+    return bind(kernels, data, recipe, Placement(**place), seed)
