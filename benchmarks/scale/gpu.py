@@ -21,6 +21,7 @@ import argparse
 import os
 import time
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -28,12 +29,12 @@ from sklearn.datasets import make_classification
 
 from manykernels import MKLClassifier
 from manykernels.banks import Placement, bind
-from manykernels.banks import plan as planning
 from manykernels.compute.gpu import Device
 from manykernels.compute.memory import available_bytes, human_bytes
 from manykernels.compute.threads import n_threads
 from manykernels.kernels import Gaussian, KernelBank, standard_bank
 
+planning = import_module("manykernels.banks.plan")  # the package has the function of that name
 SECTIONS = ("million", "passes", "fit", "agree")
 
 

@@ -2,6 +2,7 @@
 
 import builtins
 import pickle
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -9,9 +10,9 @@ import scipy.sparse as sp
 from sklearn.datasets import make_classification, make_regression
 
 from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, load
+from manykernels.banks import predictions
 from manykernels.compute import device_table
 from manykernels.compute.gpu import Device, has_device
-from manykernels.estimators import predictor
 from manykernels.kernels import Gaussian, GaussianFamily, GaussianLadder, Linear, Polynomial
 from manykernels.norms import MixedNorm
 
@@ -28,7 +29,7 @@ def classes(n_classes=2, n=240):
 def stays(request, monkeypatch):
     """Whether the combined kernel stays on the device, as for many samples."""
     if request.param:
-        monkeypatch.setattr("manykernels.banks.plan.LARGE", 10)
+        monkeypatch.setattr(import_module("manykernels.banks.plan"), "LARGE", 10)
     return request.param
 
 
@@ -138,7 +139,7 @@ def test_predictions_on_the_device(monkeypatch):
     X, y = classes()
     model = MKLClassifier(KERNELS, norm=2, device="torch:cpu").fit(X[:160], y[:160])
     plain = model.decision_function(X)
-    monkeypatch.setattr(predictor, "_MANY_VALUES", 1)
+    monkeypatch.setattr(predictions, "_MANY_VALUES", 1)
     np.testing.assert_allclose(model.decision_function(X), plain, rtol=0, atol=1e-10)
 
 
@@ -156,7 +157,7 @@ def test_a_model_is_used_without_torch(monkeypatch, tmp_path):
             raise ImportError(name)
         return own(name, *rest, **options)
 
-    monkeypatch.setattr(predictor, "_MANY_VALUES", 1)
+    monkeypatch.setattr(predictions, "_MANY_VALUES", 1)
     monkeypatch.setattr(builtins, "__import__", refuse)
     for again in (load(tmp_path / "model.mkl"), pickle.loads(blob)):
         np.testing.assert_allclose(again.decision_function(X), expected, rtol=0, atol=1e-12)
@@ -187,13 +188,13 @@ def test_features_on_the_device(loss, approximation, factors, monkeypatch):
     assert there.objective_ == pytest.approx(here.objective_, rel=2e-6)
     plain = there.decision_function(X)
     np.testing.assert_allclose(plain, here.decision_function(X), rtol=0, atol=5e-3)
-    monkeypatch.setattr(predictor, "_MANY_VALUES", 1)
+    monkeypatch.setattr(predictions, "_MANY_VALUES", 1)
     np.testing.assert_allclose(there.decision_function(X), plain, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("settings", [{}, {"normalize": "cosine"}, {"loss": "logistic"}], ids=str)
 def test_features_of_missing_views_on_the_device(settings, monkeypatch):
-    monkeypatch.setattr(predictor, "_MANY_VALUES", 1)
+    monkeypatch.setattr(predictions, "_MANY_VALUES", 1)
     X, y = classes()
     X[::7, :2] = np.nan
     kernels = [Gaussian(2.0, columns=[0, 1]), Polynomial(2, columns=[2, 3]), Linear(columns=[0, 1])]

@@ -1,6 +1,7 @@
 """The estimators with families of kernels: products, widths, frequencies, and families of a user's own."""
 
 import pickle
+from importlib import import_module
 
 import numpy as np
 import pandas as pd
@@ -473,12 +474,13 @@ def test_frequencies_of_several_columns_are_refused():
 
 
 def test_the_memory_budget_is_for_the_base_kernels_too(monkeypatch):
-    seen, original = [], KernelBank.bind
+    binding, seen = import_module("manykernels.banks.bind"), []
+    original = binding.bind
 
-    def bind(self, *args, **options):
-        seen.append(options.get("memory_budget"))
-        return original(self, *args, **options)
+    def bind(kernels, data, recipe, placement):
+        seen.append(placement.budget)
+        return original(kernels, data, recipe, placement)
 
-    monkeypatch.setattr(KernelBank, "bind", bind)
+    monkeypatch.setattr(binding, "bind", bind)
     MKLRegressor(FAMILIES["monomials"], memory_budget="3MB").fit(X, TARGET)
     assert seen[0] is not None

@@ -6,7 +6,7 @@ from scipy.spatial.distance import cdist
 
 from manykernels import MKLClassifier, MKLRegressor, load
 from manykernels.core.solver import Solver
-from manykernels.kernels import Gaussian, Kernel, KernelBank, Linear
+from manykernels.kernels import Gaussian, Kernel, Linear
 from manykernels.losses import Hinge, Logistic, Squared
 from manykernels.norms import Penalty
 from manykernels.outer.group_lasso import group_lasso
@@ -56,7 +56,7 @@ def test_a_solver(solver):
 
 def test_a_solver_that_refuses_does_so_before_any_work(monkeypatch):
     solver = Solver("mine", twice_as_exact, refuses=lambda norm, loss: f"is not for {norm!r}.")
-    monkeypatch.setattr(KernelBank, "bind", lambda *a, **k: pytest.fail("kernels were bound"))
+    monkeypatch.setattr("manykernels.estimators.base.bind", lambda *a, **k: pytest.fail("kernels were bound"))
     with pytest.raises(TypeError, match=r"^solver='mine' is not for LpNorm\(p=1\)\.$"):
         MKLClassifier(KERNELS, solver=solver).fit(X, Y)
 

@@ -33,7 +33,7 @@ class OnDevice:
 
 @pytest.fixture(autouse=True)
 def small_working_sets(monkeypatch):
-    monkeypatch.setattr(blocks, "_WORKING_SET", 20)
+    monkeypatch.setattr(device_smo, "_WORKING_SET", 20)
 
 
 @pytest.mark.parametrize("intercept", [True, False])

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from scipy.integrate import quad, trapezoid
 from scipy.stats import kstest, truncnorm
 
-from manykernels.banks import Data, Recipe, bind, bind_family
+from manykernels.banks import Data, Recipe, bind_family
 from manykernels.banks.collection import Collection
 from manykernels.kernels import ContinuousFamily, DirichletFamily, Gaussian, GaussianFamily, Kernel
 

@@ -5,8 +5,8 @@ import pytest
 
 from manykernels.banks import Placement, Recipe, bind
 from manykernels.banks.device import distances
-from manykernels.banks.device.bank import DeviceBank, DeviceRowsBank
 from manykernels.banks.device.learned import predict_on
+from manykernels.banks.device.packed import DeviceBank, DeviceRowsBank
 from manykernels.banks.device.storage import Computed, Factors, Gaussians, Matrices
 from manykernels.compute.gpu import Device, has_device
 from manykernels.kernels import Gaussian, GaussianLadder, KernelBank, Linear, Overlap, Polynomial

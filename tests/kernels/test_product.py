@@ -43,7 +43,9 @@ def test_values_and_derivatives(form):
         expected = np.einsum("ti,ij,tj->t", beta, slope, beta)
         np.testing.assert_allclose(forms[:, k], expected, rtol=1e-6, atol=1e-7)
         np.testing.assert_allclose(
-            np.einsum("ti,ij,tj->t", beta, bank.parametric.derivative(form(X), form(X), d, k), beta), forms[:, k], atol=1e-9
+            np.einsum("ti,ij,tj->t", beta, bank.parametric.derivative(form(X), form(X), d, k), beta),
+            forms[:, k],
+            atol=1e-9,
         )
 
 

@@ -27,7 +27,7 @@ class Sized:
 
     def __init__(self, p, n_samples, n_kernels):
         self.norm, self.loss, self.y, self.memory = LpNorm(p), Hinge(), np.empty((1, n_samples)), None
-        self.bank = type("Bank", (), {"n_kernels": n_kernels, "capabilities": {"quad_forms"}, "coarse_size": None})
+        self.bank = type("Bank", (), {"n_kernels": n_kernels, "can": {"quad_forms"}, "coarse_size": None})
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def problem_of(family, loss, y, C=1.0, p=1, fit_intercept=True):
 
 
 def products(loss, y, C=1.0, p=1, **options):
-    return problem_of(bind(PRODUCTS, X), loss, y, C, p, **options)
+    return problem_of(bind_family(PRODUCTS, X), loss, y, C, p, **options)
 
 
 def enumerated(problem):
@@ -165,7 +165,7 @@ def test_several_tasks_share_their_kernels():
 def test_weights_of_the_samples():
     """C of its own for each sample."""
     C = np.random.default_rng(1).uniform(0.1, 3.0, (1, N))
-    problem = FamilyProblem(bind(PRODUCTS, X), Squared(), LpNorm(1), REGRESSION, C)
+    problem = FamilyProblem(bind_family(PRODUCTS, X), Squared(), LpNorm(1), REGRESSION, C)
     assert greedy(problem).result.certificate.primal <= optimum(problem)[0] * (1 + 1e-3)
 
 
@@ -335,7 +335,7 @@ def test_ctrl_c_keeps_the_model_so_far_if_someone_listens(solver, options):
 
 def interrupted_search(count):
     """The family, with a search that is interrupted when it is called for the count-th time."""
-    family, calls = bind(PRODUCTS, X), []
+    family, calls = bind_family(PRODUCTS, X), []
     original = family.best
 
     def best(M):
@@ -394,7 +394,7 @@ def test_weights_and_machine_belong_together_when_a_solve_is_interrupted(monkeyp
     ],
 )
 def test_a_wrong_norm_is_refused(solver, norm, words):
-    problem = FamilyProblem(bind(PRODUCTS, X), Squared(), norm, REGRESSION, np.ones((1, N)))
+    problem = FamilyProblem(bind_family(PRODUCTS, X), Squared(), norm, REGRESSION, np.ones((1, N)))
     with pytest.raises(TypeError, match=words):
         solver(problem)
 
@@ -402,7 +402,7 @@ def test_a_wrong_norm_is_refused(solver, norm, words):
 class OnlyDraws(BoundFamily):
     """A family that cannot do everything."""
 
-    capabilities = frozenset()
+    can = frozenset()
 
     def best(self, M):
         raise NotImplementedError
@@ -426,7 +426,7 @@ def test_an_unknown_way_to_draw_is_named():
 
 
 def test_a_collection_is_a_bank_that_grows():
-    family = bind(PRODUCTS, X)
+    family = bind_family(PRODUCTS, X)
     collection = Collection(family, "double")
     keys = [(0,), (0, 1), (3, 3), (2,)]
     assert [collection.place(family.member(key)) for key in [*keys, (1, 0), (0,)]] == [0, 1, 2, 3, 1, 0]
@@ -442,7 +442,7 @@ def test_a_collection_is_a_bank_that_grows():
 
 @pytest.mark.parametrize("precision", ["single", "double"])
 def test_the_bank_of_a_collection_can_do_what_banks_do(precision):
-    family = bind(PRODUCTS, X)
+    family = bind_family(PRODUCTS, X)
     collection = Collection(family, precision)
     for key in [(0,), (0, 1), (3, 3)]:
         collection.place(family.member(key))

@@ -31,7 +31,7 @@ from manykernels.core.checks import check_choice
 from manykernels.core.progress import emit, is_listened_to
 from manykernels.core.results import Step
 from manykernels.kernels.centered import centered, inner_matrix
-from manykernels.kernels.family import BoundFamily
+from manykernels.kernels.family import NEEDS_BEST, BoundFamily
 
 METHODS = ("corrective", "stagewise", "frank_wolfe")
 # Kernels of a list that join at once: a look at all of them is dear.
@@ -79,9 +79,7 @@ def greedy(
     """
     check_choice("method", method, METHODS)
     target.check_size(kernels.n_samples)
-    own: _Listed | _Family = (
-        _Family(kernels, target) if isinstance(kernels, BoundFamily) else _Listed(kernels, target, method)
-    )
+    own: _Listed | _Family = _Family(kernels, target) if NEEDS_BEST in kernels.can else _Listed(kernels, target, method)
     return _Selection(own, target, method, tol, largest_step).run(max_iter)
 
 

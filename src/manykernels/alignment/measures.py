@@ -204,7 +204,7 @@ def feature_space_measure(K: Any, y: Any) -> Any:
     0.3536
     """
     y = np.asarray(y)
-    is_matrix = not hasattr(K, "matvecs")
+    is_matrix = "matvecs" not in getattr(K, "can", ())
     K = _checked(K, "K") if is_matrix else K
     n_samples = K.shape[0] if is_matrix else K.n_samples
     if n_samples != y.size:

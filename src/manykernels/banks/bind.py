@@ -11,10 +11,10 @@ import numpy as np
 
 from manykernels.banks.composite import CompositeBank
 from manykernels.banks.definiteness import check_positive_semidefinite
-from manykernels.banks.device.bank import DeviceBank, DeviceRowsBank
 from manykernels.banks.device.features import DeviceFeatureBank
-from manykernels.banks.device.ladder import DeviceLadderBank
+from manykernels.banks.device.ladder_bank import DeviceLadderBank
 from manykernels.banks.device.layout import plan_device
+from manykernels.banks.device.packed import DeviceBank, DeviceRowsBank
 from manykernels.banks.features import FeatureBank
 from manykernels.banks.ladder_bank import LadderBank
 from manykernels.banks.layout import plan_storages

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from manykernels.banks.asked import checked_weights
-from manykernels.banks.learned import Learned, LearnedKernel, Terms
+from manykernels.banks.learned import Kept, LearnedKernel, Terms
 from manykernels.compute.combined import CombinedMatrix
 from manykernels.core.results import Iterate
 from manykernels.kernels.shared_distances import BoundKernel
@@ -89,12 +89,12 @@ class CombinesToMatrix(ABC):
             share=self.sample_weight / self.sample_weight.sum() if centered else None,
         )
 
-    def learned(self, weights: np.ndarray, machine: Iterate) -> Learned:
+    def learned(self, weights: np.ndarray, machine: Iterate) -> Kept:
         """Return what predictions need: the support vectors; all samples where the kernels are centered."""
         keep = np.flatnonzero(np.any(machine.beta != 0, axis=0))
         if self.is_centered or keep.size == 0:
             keep = np.arange(self.n_samples)
-        return Learned(self.kernel(weights, keep), machine.beta[:, keep], machine.intercept, keep)
+        return Kept(self.kernel(weights, keep), machine.beta[:, keep], machine.intercept, keep)
 
     def untrusted(self, weights: np.ndarray) -> list[BoundKernel]:
         """Return the kernels with a positive weight that may not be positive semidefinite."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from manykernels.banks.asked import check_length, checked_places, checked_weights
-from manykernels.banks.learned import Learned, LearnedKernel
+from manykernels.banks.learned import Kept, LearnedKernel
 from manykernels.banks.packed import FACTOR_COLUMNS, PackedBank, bank_of_features, divided_weights
 from manykernels.banks.placement import PRECISIONS
 from manykernels.compute.combined import Rounded
@@ -49,7 +49,7 @@ class FeatureBank:
     rank : int or float
         See :func:`manykernels.kernels.approximate.approximate_kernels`.
     normalize, center, precision
-        As for :meth:`KernelBank.bind`.
+        As for ``Recipe`` and ``Placement``.
     budget : int
         Bytes for landmarks, features and all that works on them.
     random_state : Generator
@@ -271,12 +271,12 @@ class FeatureBank:
             X=rows_of(self.X, 0, 0),
         )
 
-    def learned(self, weights: np.ndarray, machine: Iterate) -> Learned:
+    def learned(self, weights: np.ndarray, machine: Iterate) -> Kept:
         """Return what predictions need: one vector on the features of the active kernels, and no samples."""
         columns = np.repeat(weights > 0, np.diff(self.first))
         vectors = (self.vectors(machine.beta) * self.by_column(weights))[:, columns]
         mean = self.mean[columns]
-        return Learned(
+        return Kept(
             self.kernel(weights),
             np.zeros((vectors.shape[0], 0)),
             machine.intercept - vectors @ mean,

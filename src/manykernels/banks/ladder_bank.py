@@ -28,7 +28,8 @@ from manykernels.kernels.missing import observed
 from manykernels.kernels.normalize import Normalization, learn_normalization
 from manykernels.kernels.shared_distances import BoundKernel
 
-_FINE_ERROR = 1e-12
+# Of interpolated values in double precision: C times the weights may multiply it.
+_FINE_ERROR = 2e-14
 
 
 class LadderBank(CombinesToMatrix):
@@ -164,7 +165,7 @@ class LadderBank(CombinesToMatrix):
         return self.unit_roundoff * self.scale if self.is_centered else None
 
     @property
-    def is_centered(self) -> bool:
+    def is_centered(self) -> bool:  # type: ignore[override]
         """Whether the kernels are centered."""
         return self._nodes.is_centered
 

@@ -122,7 +122,7 @@ class Terms(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Learned:
+class Kept:
     """What a model keeps of a fit: the kernel that was learned, and the predictors of the tasks on it.
 
     Attributes

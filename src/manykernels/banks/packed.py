@@ -12,11 +12,13 @@ import numpy as np
 from manykernels.banks.asked import check_length, check_matrix, checked_places, checked_weights
 from manykernels.banks.combining import CombinesToMatrix
 from manykernels.banks.learned import Terms
+from manykernels.banks.pairs import PairValues
 from manykernels.banks.room import Room
 from manykernels.banks.storage import BLOCK_ENTRIES, FACTOR_ROWS, FactorStorage, PackedStorage, Storage, held_here
 from manykernels.compute.threads import parallel
 from manykernels.compute.triangles import balanced_blocks, mirror_rows, row_offset, write_rows
 from manykernels.kernels.base import Linear
+from manykernels.kernels.feature_maps import FeatureMaps, have_features
 from manykernels.kernels.normalize import Normalization
 from manykernels.kernels.shared_distances import BoundKernel, make_groups
 
@@ -106,7 +108,7 @@ def divided_weights(bound: Sequence[BoundKernel], weights: np.ndarray, n_feature
 class PackedBank(CombinesToMatrix):
     """Kernels bound to training data: what an outer optimizer works with.
 
-    Made by :meth:`KernelBank.bind`. The kernels are normalized; none needs
+    Made by ``bind``. The kernels are normalized; none needs
     to be in memory as a full matrix.
 
     Attributes
@@ -192,12 +194,12 @@ class PackedBank(CombinesToMatrix):
         return self.normalization.scale
 
     @property
-    def is_cosine(self) -> bool:
+    def is_cosine(self) -> bool:  # type: ignore[override]
         """Whether the kernels are normalized to cosines."""
         return self.normalization.inverse_norms is not None
 
     @property
-    def is_centered(self) -> bool:
+    def is_centered(self) -> bool:  # type: ignore[override]
         """Whether the kernels are centered."""
         return self.normalization.means is not None
 
@@ -313,6 +315,27 @@ class PackedBank(CombinesToMatrix):
     def importances(self, weights: np.ndarray, n_features: int) -> np.ndarray:
         """Return each feature's part of the weight, a kernel's being divided over its columns."""
         return divided_weights(self.bound, weights, n_features)
+
+    # -- for learning one sample at a time ----------------------------------------------------------------------
+
+    def pairs(self, bias: float | np.ndarray, memory_budget: int, hold: bool = True) -> PairValues:
+        """Return the kernels with all their values of a pair of samples side by side."""
+        return PairValues(self, bias, memory_budget, hold)
+
+    def maps(self, bias: float | np.ndarray) -> FeatureMaps | None:
+        """Return the finite feature maps of the kernels; None where one of them has none."""
+        if not have_features(self.bound, self.X):
+            return None
+        return FeatureMaps(self.bound, self.scale, self.is_cosine, bias)
+
+    def on(self, X: Any) -> PackedBank:
+        """Return the kernels, scaled as here, on other samples; centered ones depend on theirs."""
+        normalization = self.normalization.on_other_samples(make_groups(self.bound), X)
+        return PackedBank(self.bound, X, normalization, np.ones(X.shape[0]), [], self.precision)
+
+    def without_map(self) -> str:
+        """Return the name of the first kernel that has no finite feature map."""
+        return next(entry.name for entry in self.bound if not have_features([entry], self.X))
 
     def _check_length(self, beta: np.ndarray) -> None:
         check_length(beta, self.n_samples)

@@ -6,17 +6,19 @@ That is the order in which stochastic learning reads them: a step looks at one s
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from manykernels.banks.packed import PackedBank
 from manykernels.banks.placement import PRECISIONS
 from manykernels.compute.compiled import njit
 from manykernels.compute.memory import human_bytes
 from manykernels.compute.threads import n_threads, parallel
 from manykernels.compute.triangles import row_offset, triangle_size
 from manykernels.kernels.shared_distances import make_groups
+
+if TYPE_CHECKING:
+    from manykernels.banks.packed import PackedBank
 
 _BLOCK_ENTRIES = 1 << 22  # kernel values that a thread computes before it turns them around, at most
 _TURNED = 8  # part of the budget that all threads may take for that
@@ -131,9 +133,3 @@ def turn_triangle(values, out):
                 for k in range(low, high):
                     out[place, k] = values[k, i, j]
                 place += 1
-
-
-def sampled(bank: PackedBank, X: Any) -> PackedBank:
-    """Return the kernels of a bank, scaled as there, on other samples; centered ones depend on theirs."""
-    normalization = bank.normalization.on_other_samples(make_groups(bank.bound), X)
-    return PackedBank(bank.bound, X, normalization, np.ones(X.shape[0]), [], bank.precision)

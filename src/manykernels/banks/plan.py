@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.banks.device.bank import LARGE
+from manykernels.banks.device.packed import LARGE
 from manykernels.banks.on_demand import OFFERS as ROWS
 from manykernels.banks.placement import Placement, Recipe
 from manykernels.compute.gpu import Device

@@ -103,7 +103,7 @@ class Certificate:
 
     @property
     def gap(self) -> float:
-        """The relative duality gap, |primal - dual| / max(|primal|, |dual|), and not below ``rounding``.
+        """The relative duality gap, |primal - dual| / max(|primal|, |dual|), and what rounding may add to it.
 
         A dual value above the primal one is rounding too, and of that size.
         """
@@ -113,7 +113,7 @@ class Certificate:
             return UNKNOWN
         scale = max(abs(self.primal), abs(self.dual))
         relative = abs(float(self.primal) - float(self.dual)) / scale if scale > 0 else 0.0
-        return max(relative, self.rounding) if self.rounding > 0 else relative
+        return relative + self.rounding
 
     def within(self, tol: float) -> bool:
         """Return whether the gap is at most ``tol``."""

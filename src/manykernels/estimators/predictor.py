@@ -8,16 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from manykernels.banks.device.feature_maps import predict_features_on
-from manykernels.banks.device.learned import predict_on
-from manykernels.banks.learned import Learned, LearnedKernel
-from manykernels.compute.gpu import Device, has_device
-from manykernels.kernels.feature_maps import FeatureMaps
+from manykernels.banks.learned import Kept, LearnedKernel
+from manykernels.banks.predictions import features_in_blocks, maps_of, predict, predict_from_features
 from manykernels.kernels.missing import observed
 from manykernels.kernels.precomputed import Precomputed
-
-_BLOCK_ROWS = 4096
-_MANY_VALUES = 10**7
 
 
 class Part(NamedTuple):
@@ -60,7 +54,7 @@ class Predictor:
     mean: np.ndarray | None = None
 
     @classmethod
-    def of(cls, learned: Learned, weights: np.ndarray, rows: np.ndarray, n_train: int) -> Predictor:
+    def of(cls, learned: Kept, weights: np.ndarray, rows: np.ndarray, n_train: int) -> Predictor:
         """Return the predictor of what a bank says is to be kept; ``rows`` are those of the distinct samples."""
         return cls(
             kernel=learned.kernel,
@@ -76,47 +70,19 @@ class Predictor:
     def decision(self, X: Any, device: str = "cpu") -> np.ndarray:
         """Return the predictions of the tasks, shape (len(X), n_tasks).
 
-        The device is used where there is one and the work is worth it: a model that was fitted on a GPU predicts on
-        any machine.
+        The device is used where there is one and the work is worth it.
         """
         if self.vectors is not None:
-            return self._from_features(X, device)
-        if self.coef.ndim == 2 and self._is_worth(X) and has_device(device):
-            return (predict_on(Device(device), self.kernel, X, self.coef) + self.intercept[:, None]).T
-        if self.coef.ndim == 3:
-            return (self.kernel.predict_components(X, self.coef) + self.intercept[:, None]).T
-        return (self.kernel.predict(X, self.coef) + self.intercept[:, None]).T
-
-    def _is_worth(self, X: Any) -> bool:
-        """Return whether the kernel values are so many that sending samples to a device and back is little beside."""
-        return X.shape[0] * self.kernel.X.shape[0] * len(self.kernel.bound) >= _MANY_VALUES
-
-    def _from_features(self, X: Any, device: str) -> np.ndarray:
-        assert self.vectors is not None
-        if self.kernel.bound and X.shape[0] * self.vectors.shape[1] >= _MANY_VALUES and has_device(device):
-            return predict_features_on(Device(device), self._maps(), X, self.vectors) + self.intercept
-        out = np.tile(self.intercept, (X.shape[0], 1))
-        for rows, features, _ in self._features(X):
-            out[rows] += features @ self.vectors.T
-        return out
-
-    def _maps(self) -> FeatureMaps:
-        return FeatureMaps(self.kernel.bound, np.ones(len(self.kernel.bound)), self.kernel.cosine, 0.0)
-
-    def _features(self, X: Any) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-        """Yield some rows of X, their features, and where those of each active kernel begin, and the end."""
-        maps = self._maps()
-        for low in range(0, X.shape[0] if self.kernel.bound else 0, _BLOCK_ROWS):
-            rows = slice(low, min(low + _BLOCK_ROWS, X.shape[0]))
-            yield rows, *maps.transform(X[rows])
+            return predict_from_features(self.kernel, X, self.vectors, device).T + self.intercept
+        return predict(self.kernel, X, self.coef, device).T + self.intercept
 
     def pairwise(self, X: Any, Z: Any) -> np.ndarray:
         """Return the learned kernel of the rows of X with those of Z, shape (len(X), len(Z))."""
         if self.mean is None:
             return self.kernel.pairwise(X, Z)
-        features, first = self._maps().transform(X)
+        features, first = maps_of(self.kernel).transform(X)
         factors = np.repeat(self.kernel.coefficients, np.diff(first))
-        return ((features - self.mean) * factors) @ (self._maps().transform(Z)[0] - self.mean).T
+        return ((features - self.mean) * factors) @ (maps_of(self.kernel).transform(Z)[0] - self.mean).T
 
     # -- the parts of a prediction --------------------------------------------------------------------------
 
@@ -146,7 +112,7 @@ class Predictor:
             for k, rows, values in self.kernel.parts(X, self.coef):
                 out[rows, :, owner[k]] += values.T
             return
-        for rows, features, first in self._features(X):
+        for rows, features, first in features_in_blocks(self.kernel, X):
             centered = features if self.mean is None else features - self.mean
             for k, part in enumerate(owner):
                 own = slice(first[k], first[k + 1])

@@ -15,8 +15,6 @@ from sklearn.utils import check_random_state
 
 from manykernels.banks import Data, Placement, Recipe, bind
 from manykernels.banks.definiteness import CHECKS, check_combination
-from manykernels.banks.packed import PackedBank
-from manykernels.banks.pairs import PairValues, sampled
 from manykernels.banks.plan import HEADROOM, left_beside
 from manykernels.compute.memory import budget_bytes
 from manykernels.core.checks import check_choice, check_count, check_number
@@ -31,7 +29,7 @@ from manykernels.estimators.kernel_estimator import (
     print_step,
 )
 from manykernels.estimators.predictor import Predictor
-from manykernels.kernels.feature_maps import FeatureMaps, have_features
+from manykernels.kernels.feature_maps import FeatureMaps
 from manykernels.kernels.lazy_names import sums_by_group
 from manykernels.kernels.missing import check_views
 from manykernels.kernels.standard import tell_choice
@@ -85,9 +83,9 @@ class Task:
 class Bench:
     """What one fit leaves for the next on the same data: bound kernels, their values, and where to start."""
 
-    bank: PackedBank | None = None
+    bank: Any | None = None
     bias: np.ndarray | None = None
-    source: PairValues | FeatureMaps | None = None
+    source: Any = None
     start: Start | None = None
     precision: str = "single"
 
@@ -159,7 +157,7 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
             raise ValueError(OVERFLOWS)
         return theta, result
 
-    def _wants_digits(self, bank: PackedBank, theta: Theta, result: UfoResult) -> bool:
+    def _wants_digits(self, bank: Any, theta: Theta, result: UfoResult) -> bool:
         """Return whether rounded kernel values may move the objective by a tenth of the tolerance.
 
         Their errors are independent: that of a prediction is about the largest times ||beta||, and its loss is moved by
@@ -188,7 +186,7 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         own = {name: getattr(self, name) for name in _FROZEN if hasattr(self, name)}
         return {**own, "loss": (own["loss"], own.pop("epsilon", None))}
 
-    def _bound(self, table: Any, X: Any, weight: np.ndarray, precision: str = "single") -> PackedBank:
+    def _bound(self, table: Any, X: Any, weight: np.ndarray, precision: str = "single") -> Any:
         tell_choice(self.kernels, table)
         recipe = Recipe(self.normalize, check=self.check_kernels)
         place = Placement(storage="recomputed", precision=precision)
@@ -217,7 +215,7 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
             return FeatureTheta(bench.source, bank.X, loss, y, C, rule, self.average, bench.start, kept=kept)
         return SampleTheta(bench.source, loss, y, C, rule, self.average, bench.start)
 
-    def _source(self, bank: PackedBank, n_outputs: int) -> PairValues | FeatureMaps:
+    def _source(self, bank: Any, n_outputs: int) -> Any:
         """Return the kernels as the walk reads them: as feature maps where that is the shorter way, or as values."""
         maps = self._maps(bank)
         if maps is not None and self.features == "auto":
@@ -225,7 +223,7 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
             maps = maps if n_features <= bank.n_kernels * bank.n_samples else None
         if maps is not None:
             return maps
-        pairs = PairValues(bank, self._bias, self._value_bytes(bank, n_outputs))
+        pairs = bank.pairs(self._bias, self._value_bytes(bank, n_outputs))
         if not pairs.is_held:
             warn(
                 f"The values of {bank.n_kernels} kernels on pairs of {bank.n_samples} samples do not fit into the "
@@ -234,18 +232,17 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
             )
         return pairs
 
-    def _maps(self, bank: PackedBank) -> FeatureMaps | None:
+    def _maps(self, bank: Any) -> FeatureMaps | None:
         """Return the feature maps, if all kernels have one and they are not ruled out."""
         if self.features == "kernel":
             return None
-        if have_features(bank.bound, bank.X):
-            return FeatureMaps(bank.bound, bank.scale, bank.is_cosine, self._bias)
-        if self.features == "explicit":
-            lacking = next(entry for entry in bank.bound if not have_features([entry], bank.X))
-            raise ValueError(f"features='explicit' needs kernels with a finite feature map; {lacking.name!r} has none.")
-        return None
+        maps = bank.maps(self._bias)
+        if maps is None and self.features == "explicit":
+            name = bank.without_map()
+            raise ValueError(f"features='explicit' needs kernels with a finite feature map; {name!r} has none.")
+        return maps
 
-    def _value_bytes(self, bank: PackedBank, n_outputs: int) -> int:
+    def _value_bytes(self, bank: Any, n_outputs: int) -> int:
         """Return the bytes for kernel values, beside the scores."""
         # The scores and, for an average, what is to come off, the components and their scores; and the diagonals.
         scores = 8 * bank.n_samples * bank.n_kernels * (n_outputs * (4 if self.average else 1) + 1)
@@ -254,7 +251,7 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
 
     # -- streams --------------------------------------------------------------------------------------------
 
-    def _following(self, bank: PackedBank, theta: Theta, result: UfoResult) -> Stream:
+    def _following(self, bank: Any, theta: Theta, result: UfoResult) -> Stream:
         """Return the stream that partial_fit goes on with after a fit."""
         unit = float(theta.C.mean()) / self.C
         stream = self._new_stream(bank, theta.loss, theta.n_samples, unit, isinstance(theta, FeatureTheta))
@@ -267,15 +264,15 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
             stream.X, stream.beta = bank.X[kept], factor * theta.beta[kept]
         return stream
 
-    def _new_stream(self, bank: PackedBank, loss: JointLoss, n_samples: int, unit: float, explicit: bool) -> Stream:
+    def _new_stream(self, bank: Any, loss: JointLoss, n_samples: int, unit: float, explicit: bool) -> Stream:
         """Return a stream for samples whose mean weight is ``unit``."""
         n_expected = n_samples if self.expected_samples is None else float(self.expected_samples)
         self._stream_is = self._frozen(), unit
         total_C = self.C * unit * n_expected
         rule = make_rule(loss, self.alpha, total_C, bank.n_kernels, self.p)
-        light = sampled(bank, bank.X[:1])
+        light = bank.on(bank.X[:1])
         if explicit:
-            maps = FeatureMaps(bank.bound, bank.scale, bank.is_cosine, self._bias)
+            maps = bank.maps(self._bias)
             return FeatureStream(maps, light.X, loss, rule, self.average)
         return SampleStream(light, loss, rule, self._bias, self._value_bytes(bank, loss.n_outputs))
 
@@ -304,7 +301,7 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
             bank = self._bound(table, X, weight)
             explicit = self._maps(bank) is not None
             self._stream = self._new_stream(bank, loss, weight.size, float(weight.mean()), explicit)
-            self._light_bank, self.trace_, self.n_seen_ = sampled(bank, X[:1]), [], 0
+            self._light_bank, self.trace_, self.n_seen_ = bank.on(X[:1]), [], 0
         check_views(X, [(entry.name, entry.positions) for entry in self._light_bank.bound])
         if self.average and isinstance(self._stream, SampleStream):
             raise ValueError("average=True with partial_fit needs kernels with finite feature maps.")
@@ -331,11 +328,11 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
             return self._feature_predictor(self._light_bank, stream.vectors(), stream.theta.v.first)
         assert isinstance(stream, SampleStream)
         rows = np.arange(stream.X.shape[0])
-        return self._sample_predictor(sampled(self._light_bank, stream.X), total * stream.beta.T, rows, rows.size)
+        return self._sample_predictor(self._light_bank.on(stream.X), total * stream.beta.T, rows, rows.size)
 
     # -- attributes -----------------------------------------------------------------------------------------
 
-    def _set_kernels(self, bank: PackedBank, weights: np.ndarray, norms: np.ndarray, certificate: Certificate) -> float:
+    def _set_kernels(self, bank: Any, weights: np.ndarray, norms: np.ndarray, certificate: Certificate) -> float:
         """Set all that is known of the kernels; returns the sum by which the weights were divided."""
         total = float(weights.sum())
         self.weights_ = weights / total if total > 0 else weights
@@ -348,13 +345,11 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         self.converged_ = certificate.within(self.tol)
         importances = bank.importances(self.weights_, self.n_features_in_)
         self.feature_importances_ = importances / (importances.sum() or 1.0)
-        self._light_bank = sampled(bank, bank.X[:1])
+        self._light_bank = bank.on(bank.X[:1])
         self.extra_: dict = {}
         return total
 
-    def _predictor(
-        self, bank: PackedBank, theta: Theta, result: UfoResult, samples: Samples, total: float
-    ) -> Predictor:
+    def _predictor(self, bank: Any, theta: Theta, result: UfoResult, samples: Samples, total: float) -> Predictor:
         if isinstance(theta, FeatureTheta):
             spread = np.repeat(result.coef, np.diff(theta.v.first))
             vectors = theta.v.theta * spread if result.components is None else result.components
@@ -363,13 +358,13 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
             return self._component_predictor(bank, result.components, samples.rows, samples.owner.size)
         return self._sample_predictor(bank, total * theta.beta.T, samples.rows, samples.owner.size)
 
-    def _sample_predictor(self, bank: PackedBank, beta: np.ndarray, rows: np.ndarray, n_train: int) -> Predictor:
+    def _sample_predictor(self, bank: Any, beta: np.ndarray, rows: np.ndarray, n_train: int) -> Predictor:
         """Return the predictor with the coefficients beta (n_outputs, n) of the learned kernel."""
         constant = float(self.weights_ @ self._bias**2)
         machine = Iterate(beta, np.zeros_like(beta), constant * beta.sum(axis=1) + self._offset)
         return Predictor.of(bank.learned(self.weights_, machine), self.weights_, rows, n_train)
 
-    def _feature_predictor(self, bank: PackedBank, vectors: np.ndarray, first: np.ndarray) -> Predictor:
+    def _feature_predictor(self, bank: Any, vectors: np.ndarray, first: np.ndarray) -> Predictor:
         """Return the predictor on raw features: scales go to the vectors, constants to the intercept."""
         intercept, parts = np.full(vectors.shape[0], float(self._offset)), []
         for k in self.active_:
@@ -381,9 +376,7 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         kernel = bank.kernel(self.weights_, nobody)
         return Predictor(kernel, nothing, intercept, self.active_, nobody, 0, np.hstack([nothing, *parts]))
 
-    def _component_predictor(
-        self, bank: PackedBank, components: np.ndarray, rows: np.ndarray, n_train: int
-    ) -> Predictor:
+    def _component_predictor(self, bank: Any, components: np.ndarray, rows: np.ndarray, n_train: int) -> Predictor:
         """Return the predictor whose kernels have coefficients of their own, given as (n, n_outputs, n_kernels)."""
         used = components[:, :, self.active_]
         keep = np.flatnonzero(np.any(used != 0, axis=(1, 2)))

@@ -14,7 +14,8 @@ import numpy as np
 
 from manykernels.kernels.shared_distances import BoundKernel, make_groups
 
-NEEDS_BEST, NEEDS_SAMPLE = "best", "sample"
+# What families offer: all search and draw; products are a lattice besides, of which all below a kernel can be listed.
+NEEDS_BEST, NEEDS_SAMPLE, NEEDS_LATTICE = "best", "sample", "lattice"
 DRAWS = ("gradient", "uniform")
 NORMALIZATIONS = ("mean_diag", "trace", None)
 

@@ -68,7 +68,7 @@ class GaussianLadder:
         self.low = check_number("low", low, low=0)
         self.high = check_number("high", high, low=self.low, more=", the value of low")
         self.count = check_count("count", count, at_least=2)
-        self.error = check_number("error", error, low=1e-12, closed="left")
+        self.error = check_number("error", error, low=1e-14, closed="left")
         self.columns, self.group, self.label = columns, group, label
 
     @property

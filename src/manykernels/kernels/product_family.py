@@ -17,7 +17,17 @@ import numpy as np
 
 from manykernels.core.checks import check_choice, check_count
 from manykernels.kernels.base import Kernel
-from manykernels.kernels.family import DRAWS, Best, BoundFamily, Draw, Family, Member
+from manykernels.kernels.family import (
+    DRAWS,
+    NEEDS_BEST,
+    NEEDS_LATTICE,
+    NEEDS_SAMPLE,
+    Best,
+    BoundFamily,
+    Draw,
+    Family,
+    Member,
+)
 from manykernels.kernels.kernel_bank import KernelBank
 from manykernels.kernels.shared_distances import BoundKernel
 
@@ -163,6 +173,8 @@ class ProductKernels(Family):
 
 class BoundProducts(BoundFamily):
     """Products of kernels bound to training data."""
+
+    can = frozenset({NEEDS_BEST, NEEDS_SAMPLE, NEEDS_LATTICE})  # type: ignore[assignment]
 
     def __init__(self, base: Any, prior: np.ndarray) -> None:
         self.base, self.prior, self.degree = base, prior, prior.size

@@ -12,6 +12,7 @@ exceeds d^2 beta' K beta.
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from manykernels.banks.collection import Collection
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.progress import emit
 from manykernels.core.results import UNKNOWN, Certificate, Machine, Result, Step
+from manykernels.kernels.family import NEEDS_LATTICE
 from manykernels.kernels.product_family import BoundProducts
 from manykernels.losses import Loss
 from manykernels.norms import LpNorm
@@ -78,8 +80,9 @@ def hierarchical(
 
 class _Lattice:
     def __init__(self, problem: FamilyProblem, growth: float) -> None:
-        assert isinstance(problem.family, BoundProducts)
-        self.problem, self.family, self.growth = problem, problem.family, growth
+        problem.require("hierarchical", NEEDS_LATTICE, 1)
+        self.problem, self.growth = problem, growth
+        self.family: Any = problem.family
         self.collection = Collection(problem.family)
         self.machine: Machine = problem.first_machine()
         self.keys: list[tuple[int, ...]] = []

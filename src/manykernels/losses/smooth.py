@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import expit, xlogy
+from scipy.special import expit, xlog1py, xlogy
 
 from manykernels.losses.base import SmoothLoss
 
@@ -87,7 +87,8 @@ class Logistic(SmoothLoss):
 
     def conjugate(self, y: np.ndarray, beta: np.ndarray, C: np.ndarray) -> np.ndarray:
         share = np.clip(_over(y * beta, C), 0.0, 1.0)
-        return C * (xlogy(share, share) + xlogy(1.0 - share, 1.0 - share))
+        # A share may be far below the rounding of 1: log(1 - share) would have none of its digits.
+        return C * (xlogy(share, share) + xlog1py(1.0 - share, -share))
 
     def domain(self, y: np.ndarray, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.minimum(0.0, y * C), np.maximum(0.0, y * C)

@@ -294,8 +294,9 @@ class InteriorPoint:
         self._take_groups()
         largest = self.group_largest(quad_forms)
         tau = self.group_largest(known)
-        point.tau = np.where(np.isfinite(tau), tau, _FIRST_LEVEL * np.maximum(largest, _LEAST_LEVEL * largest.max()))
-        level = np.maximum(point.tau, largest)[self.owner]
+        floor = _LEAST_LEVEL * (float(largest.max()) or 1.0)
+        point.tau = np.where(np.isfinite(tau), tau, _FIRST_LEVEL * np.maximum(largest, floor))
+        level = np.maximum(np.maximum(point.tau, largest), floor)[self.owner]
         s = np.maximum(point.tau[self.owner] - quad_forms, _NEW_SLACK * level)
         if self.p > 1:
             s = mu / np.maximum((quad_forms / level) ** (1 / (self.p - 1)), mu / level)

@@ -310,6 +310,8 @@ class _Run:
         """
         for polish in _POLISH if self.p == 1 else (_LAST_TARGET, *_POLISH):
             solution = method.run(polish * self.tol)
+            if not np.all(np.isfinite(solution.weights)):
+                return
             weights = np.zeros(self.problem.bank.n_kernels)
             unit = self._weight_unit(chosen, solution)
             vanish = (solution.weights * solution.tau < unit * solution.slack) & (self.p == 1)

@@ -14,7 +14,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from manykernels.banks.packed import PackedBank
-from manykernels.banks.pairs import PairValues, sampled
 from manykernels.core.results import Certificate
 from manykernels.kernels.feature_maps import FeatureMaps
 from manykernels.losses import JointLoss
@@ -156,7 +155,7 @@ class SampleStream(Stream):
             X = sp.csr_matrix(X) if sp.issparse(self.X) else X.toarray()
         rows = sp.vstack([self.X, X]).tocsr() if sp.issparse(X) else np.vstack([self.X, X])
         n, n_old = rows.shape[0], self.X.shape[0]
-        pairs = PairValues(sampled(self.bank, rows), self.bias, self.memory_budget, hold=False)
+        pairs = self.bank.on(rows).pairs(self.bias, self.memory_budget, hold=False)
         theta = SampleTheta(pairs, self.loss, _padded(y, n_old), np.ones(n), self.rule)
         theta.walk, theta.gain = self.walk, np.concatenate([np.ones(n_old), weight])
         theta.beta[:n_old] = self.beta

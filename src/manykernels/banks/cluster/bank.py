@@ -121,12 +121,12 @@ class DaskBank(PackedBank):
         self._shards, self._holdings, self._kind, self.driver_bytes = shards, list(holdings), kind, driver_bytes
 
     @property
-    def is_cosine(self) -> bool:
+    def is_cosine(self) -> bool:  # type: ignore[override]
         """Whether the kernels are normalized to cosines."""
         return self._kind[0]
 
     @property
-    def is_centered(self) -> bool:
+    def is_centered(self) -> bool:  # type: ignore[override]
         """Whether the kernels are centered."""
         return self._kind[1]
 

@@ -1,0 +1,54 @@
+"""Predictions with what a model keeps: on the CPU, or on a device where there is one and the work is worth it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from manykernels.banks.device.feature_maps import predict_features_on
+from manykernels.banks.device.learned import predict_on
+from manykernels.banks.learned import LearnedKernel
+from manykernels.compute.gpu import Device, has_device
+from manykernels.kernels.feature_maps import FeatureMaps
+
+_BLOCK_ROWS = 4096
+# From so many kernel values or features on, sending samples to a device and back is little beside computing them.
+_MANY_VALUES = 10**7
+
+
+def predict(kernel: LearnedKernel, X: Any, coef: np.ndarray, device: str = "cpu") -> np.ndarray:
+    """Return sum_j coef[t, j] k(x_i, kept_j), shape (n_tasks, len(X)).
+
+    ``coef`` is of shape (n_tasks, n_kept), or (n_active, n_tasks, n_kept) where the kernels do not share them. A model
+    that was fitted on a GPU predicts on any machine.
+    """
+    if coef.ndim == 3:
+        return kernel.predict_components(X, coef)
+    if X.shape[0] * kernel.X.shape[0] * len(kernel.bound) >= _MANY_VALUES and has_device(device):
+        return predict_on(Device(device), kernel, X, coef)
+    return kernel.predict(X, coef)
+
+
+def predict_from_features(kernel: LearnedKernel, X: Any, vectors: np.ndarray, device: str = "cpu") -> np.ndarray:
+    """Return the products of the features of X with vectors of shape (n_tasks, n_columns), shape (n_tasks, len(X))."""
+    if kernel.bound and X.shape[0] * vectors.shape[1] >= _MANY_VALUES and has_device(device):
+        return predict_features_on(Device(device), maps_of(kernel), X, vectors).T
+    out = np.zeros((vectors.shape[0], X.shape[0]))
+    for rows, features, _ in features_in_blocks(kernel, X):
+        out[:, rows] = (features @ vectors.T).T
+    return out
+
+
+def maps_of(kernel: LearnedKernel) -> FeatureMaps:
+    """Return the feature maps of the kernels of the sum, without their coefficients."""
+    return FeatureMaps(kernel.bound, np.ones(len(kernel.bound)), kernel.cosine, 0.0)
+
+
+def features_in_blocks(kernel: LearnedKernel, X: Any) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+    """Yield some rows of X, their features, and where those of each kernel of the sum begin, and the end."""
+    maps = maps_of(kernel)
+    for low in range(0, X.shape[0] if kernel.bound else 0, _BLOCK_ROWS):
+        rows = slice(low, min(low + _BLOCK_ROWS, X.shape[0]))
+        yield rows, *maps.transform(X[rows])
