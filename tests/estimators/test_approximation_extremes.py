@@ -6,6 +6,8 @@ import warnings
 import cvxpy as cp
 import numpy as np
 import pytest
+from sklearn.datasets import load_breast_cancer
+from sklearn.preprocessing import scale
 
 from manykernels import MKLClassifier
 from manykernels.compute.feature_table import FeatureTable
@@ -100,6 +102,18 @@ def test_the_estimator_converges(approximation, loss, C, rank):
         model.fit(X, score > 0)
     assert model.converged_
     assert abs(model.gap_) <= model.tol
+
+
+@pytest.mark.parametrize("tol", [1e-3, 1e-4])
+@pytest.mark.parametrize("approximation", ["nystroem", "fourier"])
+def test_squared_hinge_walls_on_fewer_features_than_samples(approximation, tol):
+    X, y = load_breast_cancer(return_X_y=True)
+    kernels = [Gaussian(width) for width in (2.0, 5.0, 15.0)]
+    settings = {"approximation": approximation, "rank": 20, "tol": tol, "random_state": 0}
+    model = MKLClassifier(kernels, norm=1, loss="squared_hinge", C=1e6, **settings).fit(scale(X), y)
+    assert model.ranks_.sum() < len(X)
+    assert model.converged_
+    assert model.gap_ <= tol
 
 
 def test_no_more_features_than_distinct_samples_or_than_the_kernel_has():

@@ -18,13 +18,15 @@ from manykernels.inner.blocks import solve_blocks
 from manykernels.inner.coordinate_descent import MOST_ROUNDS, solve_features
 from manykernels.inner.decomposition import solve_rows
 from manykernels.inner.feature_interior import solve_interior
-from manykernels.inner.feature_newton import solve_smooth
+from manykernels.inner.feature_newton import MOST_STEPS, solve_smooth
 
 # A Newton step squares the error, so that the last one is nearly free: ask for more than is needed. By conjugate
 # gradients it does not, where the slope of the loss has corners.
 _FINER, _MUCH_FINER = 1e-2, 1e-5
 # Fewest rounds of coordinate descent before the interior point takes over.
 _FEW_ROUNDS = 50
+# Newton steps before it does: each costs about what a step of the interior point does.
+_FEW_STEPS = 20
 
 
 @dataclass(frozen=True)
@@ -333,9 +335,22 @@ def _coordinate_descent(work: Work) -> Machine:
 
 
 def _feature_newton(work: Work) -> Machine:
+    """Newton's method and, where it takes long and the conjugate is quadratic, the interior point.
+
+    Where C is large, a squared hinge is a wall, and the steps go from wall to wall.
+    """
+
     def task(t: int) -> np.ndarray:
-        options: dict[str, Any] = {"start": work.begin(t), "intercept": work.intercept, "tol": _FINER * work.tol}
-        return solve_smooth(work.K, work.y[t], work.C[t], work.loss, **options).beta
+        y, C, options = work.y[t], work.C[t], {"start": work.begin(t), "intercept": work.intercept}
+        parts = work.loss.quadratic_parts(y, C) if work.K.table.factors_quickly(_n_columns(work)) else None
+        if parts is not None and t in work.K.slow_tasks:
+            return solve_interior(work.K, y, parts, tol=work.tol, **options)
+        most = MOST_STEPS if parts is None else _FEW_STEPS
+        found = solve_smooth(work.K, y, C, work.loss, tol=_FINER * work.tol, max_iter=most, **options)
+        if found.converged or parts is None:
+            return found.beta
+        work.K.slow_tasks.add(t)
+        return solve_interior(work.K, y, parts, tol=work.tol, **options)
 
     return _on_features(work, task)
 
