@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from dataclasses import replace
 
 import cvxpy as cp
 import numpy as np
@@ -114,6 +115,30 @@ def test_squared_hinge_walls_on_fewer_features_than_samples(approximation, tol):
     assert model.ranks_.sum() < len(X)
     assert model.converged_
     assert model.gap_ <= tol
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_one_kernel_has_no_weights_to_search_for(loss):
+    X, y = load_breast_cancer(return_X_y=True)
+    settings = {"approximation": "nystroem", "rank": 40, "random_state": 0}
+    model = MKLClassifier([Gaussian(5.0)], norm=1, loss=loss, C=1e3, **settings).fit(scale(X), y)
+    assert model.converged_
+    assert model.n_inner_solves_ <= 5
+
+
+@pytest.mark.parametrize("loss", [Hinge(), SquaredHinge()], ids=repr)
+def test_a_quick_method_that_fails_is_given_less(loss):
+    X, y = load_breast_cancer(return_X_y=True)
+    bank = KernelBank([Gaussian(5.0)]).bind_features(scale(X), rank=60, random_state=0)
+    hard = Problem(bank, loss, LpNorm(1), np.where(y > 0, 1.0, -1.0)[None], np.full((1, len(y)), 1e6))
+    K = bank.combine(np.ones(1))
+    for failures in (1, 2, 3):
+        hard.solve(K, tol=1e-6)
+        assert K.failures[0] == failures
+    for failures in (2, 1, 0, 0):
+        machine = replace(hard, C=np.full((1, len(y)), 1e-3)).solve(K, tol=1e-1)
+        assert K.failures[0] == failures
+    assert machine.gap <= 0.1 * machine.objective
 
 
 def test_no_more_features_than_distinct_samples_or_than_the_kernel_has():
