@@ -77,7 +77,7 @@ class SquaredHinge(SmoothLoss):
         return np.where(y * z < 1.0, 2.0, 0.0)
 
     def quadratic_parts(self, y: np.ndarray, C: np.ndarray) -> list[SignedPart]:
-        return [SignedPart(y, np.where(C > 0, np.inf, 0.0), np.full(y.size, -1.0), _over(0.5, C))]
+        return [SignedPart(y, np.where(C > 0, np.inf, 0.0), np.full(y.size, -1.0), _over(np.full_like(C, 0.5), C))]
 
 
 class Logistic(SmoothLoss):
