@@ -1,6 +1,7 @@
 """Approximate kernels at the edges: their optimum by a cone solver on features that are written down here."""
 
 import re
+import tracemalloc
 import warnings
 from dataclasses import replace
 
@@ -192,3 +193,23 @@ def test_a_table_in_a_file_is_mapped_a_block_at_a_time():
     assert np.array_equal(table.block(1003, 1010), Z[1003:1010])
     assert np.array_equal(table.tail(1234), Z[-1234:])
     assert table.block(5, 9).nbytes == 4 * 40 * 8
+
+
+def test_predictions_take_little_memory_however_many_features_there_are():
+    rng = np.random.default_rng(0)
+    X, Z = rng.normal(size=(600, 6)), rng.normal(size=(5000, 6))
+    kernels = [Gaussian(width) for width in (1.0, 1.5, 2.0)]
+    settings = {"approximation": "nystroem", "rank": 500, "norm": 2, "max_iter": 1, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = MKLClassifier(kernels, **settings).fit(X, X[:, 0] > 0)
+    assert model.ranks_.sum() > 1400
+    expected = model.decision_function(Z[:20])
+    tracemalloc.start()
+    try:
+        found = model.decision_function(Z)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 40 * 10**6  # a block of 4096 rows alone has 49 MB
+    np.testing.assert_allclose(found[:20], expected, rtol=1e-10, atol=1e-12)

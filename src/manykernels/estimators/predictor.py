@@ -19,7 +19,8 @@ from manykernels.kernels.learned import LearnedKernel
 from manykernels.kernels.missing import observed
 from manykernels.kernels.precomputed import Precomputed
 
-_BLOCK_ROWS = 4096
+# Rows whose features are made at once: fewer where each has many, since a block exists two or three times on its way.
+_MOST_ROWS, _LEAST_ROWS, _BLOCK_VALUES = 4096, 16, 1 << 20
 _MANY_VALUES = 10**7
 
 
@@ -119,9 +120,11 @@ class Predictor:
 
     def _features(self, X: Any) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
         """Yield some rows of X, their features, and where those of each active kernel begin, and the end."""
-        maps = self._maps()
-        for low in range(0, X.shape[0] if self.kernel.bound else 0, _BLOCK_ROWS):
-            rows = slice(low, min(low + _BLOCK_ROWS, X.shape[0]))
+        assert self.vectors is not None
+        maps, step = self._maps(), _BLOCK_VALUES // max(self.vectors.shape[1], 1)
+        step = min(max(step, _LEAST_ROWS), _MOST_ROWS)
+        for low in range(0, X.shape[0] if self.kernel.bound else 0, step):
+            rows = slice(low, min(low + step, X.shape[0]))
             yield rows, *maps.transform(X[rows])
 
     def pairwise(self, X: Any, Z: Any) -> np.ndarray:

@@ -308,6 +308,10 @@ def _coordinate_descent(work: Work) -> Machine:
     rounds that it is given first cost no more than the interior point. Where they were not enough, the next solve of
     the task has half as many, until one is: all that were in vain cost no more than twice the first, and where other
     weights or a warm start make the task easy, that is seen.
+
+    Where that matrix has no room in the memory budget, or would take longer than all the rounds, coordinate descent is
+    all there is, and gets the most rounds. It needs no memory beside the features, and for most C they are enough, so
+    that such a problem is not refused; where they are not, the certificate says what is lacking.
     """
     n_columns = _n_columns(work)
     heavy = not work.K.table.factors_quickly(n_columns)
