@@ -231,6 +231,25 @@ def test_the_dual_in_parts(loss):
 
 
 @every_loss
+def test_quadratic_parts_make_up_the_conjugate(loss):
+    y, _, C = some_samples(loss, 30, seed=6)
+    C[4] = 0.0
+    parts = loss.quadratic_parts(y, C)
+    if parts is None:
+        assert not loss.has_box
+        return
+    rng = np.random.default_rng(7)
+    for part in parts:
+        assert np.all(part.range[C == 0] == 0)
+        assert np.all(part.curvature[np.isinf(part.range)] > 0)
+        x = np.minimum(part.range, 3 * C) * rng.uniform(0.0, 1.0, 30)
+        cost = part.cost * x + 0.5 * part.curvature * x**2
+        np.testing.assert_allclose(loss.conjugate(y, part.sign * x, C), cost, atol=1e-12)
+    ends = [sum(np.where(part.sign == s, part.range, 0.0) for part in parts) for s in (-1, 1)]
+    np.testing.assert_allclose([-ends[0], ends[1]], loss.domain(y, C))
+
+
+@every_loss
 def test_repr_names_the_loss(loss):
     assert type(loss).__name__ in repr(loss)
 

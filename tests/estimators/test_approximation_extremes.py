@@ -1,11 +1,15 @@
 """Approximate kernels at the edges: their optimum by a cone solver on features that are written down here."""
 
 import re
+import tracemalloc
 import warnings
+from dataclasses import replace
 
 import cvxpy as cp
 import numpy as np
 import pytest
+from sklearn.datasets import load_breast_cancer
+from sklearn.preprocessing import scale
 
 from manykernels import MKLClassifier
 from manykernels.banks import Approximation, Placement, Recipe, bind
@@ -105,6 +109,42 @@ def test_the_estimator_converges(approximation, loss, C, rank):
     assert abs(model.gap_) <= model.tol
 
 
+@pytest.mark.parametrize("tol", [1e-3, 1e-4])
+@pytest.mark.parametrize("approximation", ["nystroem", "fourier"])
+def test_squared_hinge_walls_on_fewer_features_than_samples(approximation, tol):
+    X, y = load_breast_cancer(return_X_y=True)
+    kernels = [Gaussian(width) for width in (2.0, 5.0, 15.0)]
+    settings = {"approximation": approximation, "rank": 20, "tol": tol, "random_state": 0}
+    model = MKLClassifier(kernels, norm=1, loss="squared_hinge", C=1e6, **settings).fit(scale(X), y)
+    assert model.ranks_.sum() < len(X)
+    assert model.converged_
+    assert model.gap_ <= tol
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_one_kernel_has_no_weights_to_search_for(loss):
+    X, y = load_breast_cancer(return_X_y=True)
+    settings = {"approximation": "nystroem", "rank": 40, "random_state": 0}
+    model = MKLClassifier([Gaussian(5.0)], norm=1, loss=loss, C=1e3, **settings).fit(scale(X), y)
+    assert model.converged_
+    assert model.n_inner_solves_ <= 5
+
+
+@pytest.mark.parametrize("loss", [Hinge(), SquaredHinge()], ids=repr)
+def test_a_quick_method_that_fails_is_given_less(loss):
+    X, y = load_breast_cancer(return_X_y=True)
+    bank = bind([Gaussian(5.0)], scale(X), placement=Placement(approximation=Approximation("nystroem", 60)), seed=0)
+    hard = Problem(bank, loss, LpNorm(1), np.where(y > 0, 1.0, -1.0)[None], np.full((1, len(y)), 1e6))
+    K = bank.combine(np.ones(1))
+    for failures in (1, 2, 3):
+        hard.solve(K, tol=1e-6)
+        assert K.failures[0] == failures
+    for failures in (2, 1, 0, 0):
+        machine = replace(hard, C=np.full((1, len(y)), 1e-3)).solve(K, tol=1e-1)
+        assert K.failures[0] == failures
+    assert machine.gap <= 0.1 * machine.objective
+
+
 def test_no_more_features_than_distinct_samples_or_than_the_kernel_has():
     X, score = data()
     with pytest.warns(UserWarning, match="features of"):
@@ -156,3 +196,23 @@ def test_a_table_in_a_file_is_mapped_a_block_at_a_time():
     assert np.array_equal(table.block(1003, 1010), Z[1003:1010])
     assert np.array_equal(table.tail(1234), Z[-1234:])
     assert table.block(5, 9).nbytes == 4 * 40 * 8
+
+
+def test_predictions_take_little_memory_however_many_features_there_are():
+    rng = np.random.default_rng(0)
+    X, Z = rng.normal(size=(600, 6)), rng.normal(size=(5000, 6))
+    kernels = [Gaussian(width) for width in (1.0, 1.5, 2.0)]
+    settings = {"approximation": "nystroem", "rank": 500, "norm": 2, "max_iter": 1, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = MKLClassifier(kernels, **settings).fit(X, X[:, 0] > 0)
+    assert model.ranks_.sum() > 1400
+    expected = model.decision_function(Z[:20])
+    tracemalloc.start()
+    try:
+        found = model.decision_function(Z)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 40 * 10**6  # a block of 4096 rows alone has 49 MB
+    np.testing.assert_allclose(found[:20], expected, rtol=1e-10, atol=1e-12)

@@ -77,7 +77,7 @@ def test_max_iter_counts_both_parts(monkeypatch):
 @pytest.mark.parametrize("solver", [newton, group_lasso])
 def test_a_missing_capability_is_named_before_any_work(solver):
     class Family:
-        capabilities = frozenset(
+        can = frozenset(
             {"coefficients", "combine", "matvecs", "subset", "peaks", "inner_products", "largest_diagonals"}
         )
 

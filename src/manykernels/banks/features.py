@@ -6,6 +6,7 @@ gives w, another the predictions; both are remembered for the last beta.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -300,8 +301,8 @@ class CombinedFeatures(Rounded):
     Attributes
     ----------
     n_samples : int
-    slow_tasks : set of int
-        Tasks for which coordinate descent has proved slow.
+    failures : Counter
+        For each task, how often the inner solver that is tried first has proved slow, less how often it has not.
     """
 
     can = frozenset({"features"})
@@ -311,7 +312,7 @@ class CombinedFeatures(Rounded):
         self.unit_roundoff = bank.unit_roundoff
         self._weights = np.zeros(bank.n_kernels)
         self._diagonal: np.ndarray | None = None
-        self.slow_tasks: set[int] = set()
+        self.failures: Counter[int] = Counter()
 
     def weigh(self, weights: np.ndarray) -> None:
         """Take other weights."""

@@ -13,7 +13,8 @@ from manykernels.banks.learned import LearnedKernel
 from manykernels.compute.gpu import Device, has_device
 from manykernels.kernels.feature_maps import FeatureMaps
 
-_BLOCK_ROWS = 4096
+# Rows whose features are made at once: fewer where each has many, since a block exists two or three times on its way.
+_MOST_ROWS, _LEAST_ROWS, _BLOCK_VALUES = 4096, 16, 1 << 20
 # From so many kernel values or features on, sending samples to a device and back is little beside computing them.
 _MANY_VALUES = 10**7
 
@@ -36,7 +37,7 @@ def predict_from_features(kernel: LearnedKernel, X: Any, vectors: np.ndarray, de
     if kernel.bound and X.shape[0] * vectors.shape[1] >= _MANY_VALUES and has_device(device):
         return predict_features_on(Device(device), maps_of(kernel), X, vectors).T
     out = np.zeros((vectors.shape[0], X.shape[0]))
-    for rows, features, _ in features_in_blocks(kernel, X):
+    for rows, features, _ in features_in_blocks(kernel, X, vectors.shape[1]):
         out[:, rows] = (features @ vectors.T).T
     return out
 
@@ -46,9 +47,9 @@ def maps_of(kernel: LearnedKernel) -> FeatureMaps:
     return FeatureMaps(kernel.bound, np.ones(len(kernel.bound)), kernel.cosine, 0.0)
 
 
-def features_in_blocks(kernel: LearnedKernel, X: Any) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-    """Yield some rows of X, their features, and where those of each kernel of the sum begin, and the end."""
-    maps = maps_of(kernel)
-    for low in range(0, X.shape[0] if kernel.bound else 0, _BLOCK_ROWS):
-        rows = slice(low, min(low + _BLOCK_ROWS, X.shape[0]))
+def features_in_blocks(kernel: LearnedKernel, X: Any, n_columns: int) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+    """Yield some rows of X, their ``n_columns`` features, and where those of each kernel begin, and the end."""
+    maps, step = maps_of(kernel), min(max(_BLOCK_VALUES // max(n_columns, 1), _LEAST_ROWS), _MOST_ROWS)
+    for low in range(0, X.shape[0] if kernel.bound else 0, step):
+        rows = slice(low, min(low + step, X.shape[0]))
         yield rows, *maps.transform(X[rows])

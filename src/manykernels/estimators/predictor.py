@@ -112,7 +112,7 @@ class Predictor:
             for k, rows, values in self.kernel.parts(X, self.coef):
                 out[rows, :, owner[k]] += values.T
             return
-        for rows, features, first in features_in_blocks(self.kernel, X):
+        for rows, features, first in features_in_blocks(self.kernel, X, self.vectors.shape[1]):
             centered = features if self.mean is None else features - self.mean
             for k, part in enumerate(owner):
                 own = slice(first[k], first[k + 1])

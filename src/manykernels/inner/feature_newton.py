@@ -22,7 +22,7 @@ from manykernels.inner.newton import _Smooth
 
 _SUFFICIENT_DECREASE = 1e-4
 _LEAST_STEP = 1e-10
-_MOST_STEPS = 100
+MOST_STEPS = 100
 _MOST_INNER = 50
 _OFTEN = 2  # steps for which conjugate gradients took long: from then on, they are not tried
 
@@ -46,7 +46,7 @@ def solve_smooth(
     start: tuple[np.ndarray, float] | None = None,
     intercept: bool = True,
     tol: float = 1e-3,
-    max_iter: int = _MOST_STEPS,
+    max_iter: int = MOST_STEPS,
 ) -> FeatureSolution:
     """Minimize the objective of the module's docstring until the step promises less than ``tol`` of its value.
 

@@ -18,13 +18,15 @@ from manykernels.inner.coordinate_descent import MOST_ROUNDS, solve_features
 from manykernels.inner.decomposition import solve_rows
 from manykernels.inner.device_smo import solve_blocks
 from manykernels.inner.feature_interior import solve_interior
-from manykernels.inner.feature_newton import solve_smooth
+from manykernels.inner.feature_newton import MOST_STEPS, solve_smooth
 
 # A Newton step squares the error, so that the last one is nearly free: ask for more than is needed. By conjugate
 # gradients it does not, where the slope of the loss has corners.
 _FINER, _MUCH_FINER = 1e-2, 1e-5
 # Fewest rounds of coordinate descent before the interior point takes over.
 _FEW_ROUNDS = 50
+# Newton steps before it does: each costs about what a step of the interior point does.
+_FEW_STEPS = 20
 
 
 @dataclass(frozen=True)
@@ -302,7 +304,14 @@ def _feature_interior(work: Work) -> Machine:
 def _coordinate_descent(work: Work) -> Machine:
     """Coordinate descent, which is fast to a first accuracy, and slow where C is large; then the interior point.
 
-    Each step of the latter makes and factors a matrix of the features: about a tenth of a round for each column.
+    Each step of the latter makes and factors a matrix of the features: about a tenth of a round for each column. So the
+    rounds that it is given first cost no more than the interior point. Where they were not enough, the next solve of
+    the task has half as many, until one is: all that were in vain cost no more than twice the first, and where other
+    weights or a warm start make the task easy, that is seen.
+
+    Where that matrix has no room in the memory budget, or would take longer than all the rounds, coordinate descent is
+    all there is, and gets the most rounds. It needs no memory beside the features and is quick where C is small: such
+    a problem is not refused. Where the rounds are not enough, the certificate says what is lacking.
     """
     n_columns = _n_columns(work)
     heavy = not work.K.table.factors_quickly(n_columns)
@@ -311,8 +320,6 @@ def _coordinate_descent(work: Work) -> Machine:
 
     def task(t: int) -> np.ndarray:
         y, box = work.y[t], work.loss.box(work.y[t], work.C[t])
-        if t in work.K.slow_tasks and not heavy:
-            return solve_interior(work.K, y, box.parts(), start=work.begin(t), **options)
         found = solve_features(
             work.K,
             box.linear,
@@ -320,22 +327,38 @@ def _coordinate_descent(work: Work) -> Machine:
             box.upper,
             epsilon=box.epsilon,
             start=work.begin(t),
-            max_rounds=rounds,
+            max_rounds=rounds >> work.K.failures[t],
             **options,
         )
-        if found.converged or heavy:
+        if heavy or _has_converged(work, t, found.converged):
             return found.beta
-        # With other weights it would take as long: the next solve of this task begins where this one ends up.
-        work.K.slow_tasks.add(t)
         return solve_interior(work.K, y, box.parts(), start=(found.beta, found.intercept), **options)
 
     return _on_features(work, task)
 
 
+def _has_converged(work: Work, t: int, converged: bool) -> bool:
+    """Return whether the quick method has converged, and count for the task how often it has not."""
+    work.K.failures[t] = max(work.K.failures[t] + (-1 if converged else 1), 0)
+    return converged
+
+
 def _feature_newton(work: Work) -> Machine:
+    """Newton's method and, where it takes long and the conjugate is quadratic, the interior point.
+
+    Where C is large, a squared hinge is a wall, and the steps go from wall to wall. Steps that were not enough are
+    halved for the next solve, as the rounds of coordinate descent are.
+    """
+
     def task(t: int) -> np.ndarray:
-        options: dict[str, Any] = {"start": work.begin(t), "intercept": work.intercept, "tol": _FINER * work.tol}
-        return solve_smooth(work.K, work.y[t], work.C[t], work.loss, **options).beta
+        y, C = work.y[t], work.C[t]
+        options: dict[str, Any] = {"start": work.begin(t), "intercept": work.intercept}
+        parts = work.loss.quadratic_parts(y, C) if work.K.table.factors_quickly(_n_columns(work)) else None
+        most = MOST_STEPS if parts is None else _FEW_STEPS >> work.K.failures[t]
+        found = solve_smooth(work.K, y, C, work.loss, tol=_FINER * work.tol, max_iter=most, **options)
+        if parts is None or _has_converged(work, t, found.converged):
+            return found.beta
+        return solve_interior(work.K, y, parts, tol=work.tol, **options)
 
     return _on_features(work, task)
 

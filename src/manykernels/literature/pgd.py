@@ -50,13 +50,13 @@ def pgd(
 
 
 class _Descent(ProjectedGradient):
-    def search(self, here: Trial, length: float) -> tuple[Trial, float] | None:
-        """Return the first of the points P(d - s g) that lowers W by enough, and s."""
+    def search(self, here: Trial, length: float) -> Trial | None:
+        """Return the first of the points P(d - s g) that lowers W by enough."""
         share = 1.0
         for _ in range(MOST_HALVINGS):
             weights = self.norm.project(here.weights - share * here.gradient)
             there = self.evaluate(weights, here.machine)
             if there.value <= here.value - ENOUGH * float(here.gradient @ (here.weights - weights)):
-                return there, share
+                return there
             share *= 0.5
         return None

@@ -85,6 +85,7 @@ class WeightSearch(ABC):
             certificate = self.problem.certificate(here.weights, here.machine, here.quad_forms)
             self.recorder.record(here.weights, here.machine, certificate)
             is_over = certificate.within(self.tol) or len(self.recorder.trace) >= max_iter
+            is_over |= not np.all(np.isfinite(here.quad_forms))  # nothing can be learned from such a point
             here = None if is_over or self.is_at_its_end else self.advance(here)
 
     def evaluate(self, weights: np.ndarray, begin: Iterate | None, most: float = np.inf) -> SearchPoint:

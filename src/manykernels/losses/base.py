@@ -4,8 +4,24 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+
+
+class SignedPart(NamedTuple):
+    """A part x of the coefficients, beta = sum sign * x, that costs cost'x + curvature'x^2 / 2 in the conjugate.
+
+    Attributes
+    ----------
+    sign, range, cost, curvature : ndarrays of shape (n_samples,)
+        0 <= x <= range, which may be infinite where the curvature is positive.
+    """
+
+    sign: np.ndarray
+    range: np.ndarray
+    cost: np.ndarray
+    curvature: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -29,13 +45,17 @@ class Box:
     epsilon: float = 0.0
     unit: float = 1.0
 
-    def parts(self) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Return (sign, range, cost) of parts x with beta = sum sign * x, 0 <= x <= range: each costs cost'x."""
+    def parts(self) -> list[SignedPart]:
+        """Return the parts of which the conjugate is a linear function."""
         if self.epsilon == 0.0 and not np.any((self.lower < 0) & (self.upper > 0)):
             signs = [np.where(self.lower < 0, -1.0, 1.0)]
         else:
             signs = [np.ones(self.linear.size), -np.ones(self.linear.size)]
-        return [(s, np.where(s > 0, self.upper, -self.lower), self.epsilon - s * self.linear) for s in signs]
+        straight = np.zeros(self.linear.size)
+        return [
+            SignedPart(s, np.where(s > 0, self.upper, -self.lower), self.epsilon - s * self.linear, straight)
+            for s in signs
+        ]
 
 
 class Loss(ABC):
@@ -91,6 +111,11 @@ class Loss(ABC):
     def box(self, y: np.ndarray, C: np.ndarray) -> Box | None:
         """Return the dual of one task, for y and C of shape (n,); None where the loss is not piecewise linear."""
         return None
+
+    def quadratic_parts(self, y: np.ndarray, C: np.ndarray) -> list[SignedPart] | None:
+        """Return parts of one task that the conjugate is quadratic in, for y and C of shape (n,); None: it has none."""
+        box = self.box(y, C)
+        return None if box is None else box.parts()
 
     @property
     def has_box(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit, xlog1py, xlogy
 
-from manykernels.losses.base import SmoothLoss
+from manykernels.losses.base import SignedPart, SmoothLoss
 
 
 class Squared(SmoothLoss):
@@ -75,6 +75,9 @@ class SquaredHinge(SmoothLoss):
 
     def curvature(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
         return np.where(y * z < 1.0, 2.0, 0.0)
+
+    def quadratic_parts(self, y: np.ndarray, C: np.ndarray) -> list[SignedPart]:
+        return [SignedPart(y, np.where(C > 0, np.inf, 0.0), np.full(y.size, -1.0), _over(np.full_like(C, 0.5), C))]
 
 
 class Logistic(SmoothLoss):

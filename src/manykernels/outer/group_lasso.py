@@ -38,7 +38,12 @@ _LEFT_OUT = 1e-4  # of the tolerance: how much of the weight a kernel may lack
 
 
 def group_lasso(
-    problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: np.ndarray | None = None
+    problem: Problem,
+    *,
+    tol: float = 1e-3,
+    max_iter: int = 1000,
+    start: np.ndarray | None = None,
+    prune: bool = True,
 ) -> Result:
     """Run the alternation.
 
@@ -52,6 +57,8 @@ def group_lasso(
     start : ndarray of shape (n_kernels,), optional
         Weights to start from, not all 0; those that are 0 are raised a little, since multiplied they would stay 0.
         Default: equal weights.
+    prune : bool
+        Whether the smallest weights are removed at the end.
 
     Returns
     -------
@@ -74,7 +81,7 @@ def group_lasso(
     """
     GROUP_LASSO.require(problem)
     with one_blas_thread():
-        return _run(problem, tol, max_iter, start)
+        return _run(problem, tol, max_iter, start, prune)
 
 
 def _refuses(norm: Norm, loss: Loss) -> str | None:
@@ -93,7 +100,7 @@ GROUP_LASSO = Solver(
 )
 
 
-def _run(problem: Problem, tol: float, max_iter: int, start: np.ndarray | None) -> Result:
+def _run(problem: Problem, tol: float, max_iter: int, start: np.ndarray | None, prune: bool) -> Result:
     recorder, K = Recorder(problem, tol), problem.bank.workspace()
     weights = problem.norm.initial_weights(problem.bank.n_kernels) if start is None else _positive(problem, start)
     machine, gap = None, _FIRST_GAP
@@ -104,7 +111,8 @@ def _run(problem: Problem, tol: float, max_iter: int, start: np.ndarray | None) 
             recorder.record(kept, machine, certificate)
             gap = abs(certificate.gap)
             if gap <= tol:
-                _prune(recorder, K)
+                if prune:
+                    _prune(recorder, K)
                 break
             if recorder.is_stuck or not np.all(np.isfinite(quad_forms)):
                 break

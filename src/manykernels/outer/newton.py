@@ -44,7 +44,7 @@ _FIRST_SET = 40
 _MOST_NEW = 40
 _LAST_ROUNDS = 200  # of the alternation, where the interior point has come to its end; more for a mixed norm
 _DEAD = 1e-12
-_FIRST_ROUNDS = 10  # of the alternation, for a mixed norm
+_FIRST_ROUNDS, _FIRST_GAP = 10, 0.08  # of the alternation, for a mixed norm: it ends with the first of them
 _FIRST_TARGET = 0.1  # gap on the working set at which the first full pass is worth its cost
 _NEXT_TARGET = 0.03  # and how much smaller each time the set proves complete
 _LAST_TARGET = 0.5  # of tol
@@ -215,8 +215,10 @@ class _Run:
         """Solve roughly with equal weights: its quadratic forms tell which kernels to look at first."""
         problem = self.problem
         if start is None and self.groups is not None:
-            # Groups may differ by orders of magnitude: the alternation brings their weights and forms together.
-            first = group_lasso(problem, tol=self.tol, max_iter=min(_FIRST_ROUNDS, max_iter))
+            # Groups may differ by orders of magnitude: the alternation brings their weights and forms together. It is
+            # slow near the optimum, where the weights of a group may be so large that a machine takes long, too.
+            enough = max(self.tol, _FIRST_GAP)
+            first = group_lasso(problem, tol=enough, max_iter=min(_FIRST_ROUNDS, max_iter), prune=False)
             self.recorder.append(first)
             self.recorder.keep(first.weights, first.machine, first.certificate)
             problem.bank.combine(first.weights, out=self.K)

@@ -48,7 +48,6 @@ _MEMORY_STEP = 0.025
 _GOOD, _BAD = (0.75, 1.25), (0.25, 1.75)  # decrease over that of the model
 _SHORTEST = 1e-8
 _FINE = 1e-6  # the inner tolerance without tuning
-_LEAST_TOL = 1e-5
 _LEAST_UNIT = 40.0  # with tol = 1e-3, the projected gradient to reach is the paper's 0.04 where W is small
 _FINEST = 1e-10
 _SMALL = 1e-2
@@ -186,13 +185,14 @@ class ProjectedGradient:
             if self._is_done(here):
                 break
             length = self.step_length(here, before)
-            found = self.search(here, length)
-            if found is None:
+            there = self.search(here, length)
+            if there is None:
                 break
-            there, share = found
-            self._tune(there, share)
+            self._tune(there)
             still = still + 1 if there.value == here.value else 0
-            before, here = here, there
+            if there.weights is not here.weights:  # else it is the same point, evaluated more exactly
+                before = here
+            here = there
             self._record(here)
             if still > _STILL or (self.has_gap and self.recorder.is_drowned(self.K)):
                 break
@@ -283,10 +283,12 @@ class ProjectedGradient:
         weights = point.weights
         return np.maximum(weights, _SMALL * max(float(weights.max()), 1e-300)) if self._is_scaled else 1.0
 
-    def search(self, here: Trial, length: float) -> tuple[Trial, float] | None:
-        """Return the next point along the spectral direction and the part of it that was taken; None if none helps."""
+    def search(self, here: Trial, length: float) -> Trial | None:
+        """Return the next point along the spectral direction, or this one with more digits; None if none helps."""
         aim = self.target(here, length * self._metric(here))
         direction = here.weights - aim
+        if not np.all(np.isfinite(direction)):
+            return None
         slope = float(here.gradient @ direction)
         if self._takes_prox:
             penalty = self.norm.penalty
@@ -296,12 +298,14 @@ class ProjectedGradient:
             there = self.evaluate(np.maximum(here.weights - share * direction, 0.0), here.machine)
             if there.value <= self._reference(here) - ENOUGH * share * slope or self._is_done(there):
                 self._remember(here, there, share, slope, float(direction @ (direction / self._metric(here))) / length)
-                return there, share
+                return there
             share *= 0.5
-            if share < _SHORTEST and self.inner_tol > _LEAST_TOL and self.options.tune_precision:
-                self._tune(there, share)
-                here = self.evaluate(here.weights, here.machine)
-                return here, share
+            # A gain below the inner solver's own error cannot be seen: shorter steps would only cost solves.
+            is_drowned = share < _SHORTEST or share * slope <= here.machine.gap
+            if is_drowned and self.inner_tol > _FINEST and self.options.tune_precision:
+                self._tune(there)
+                self.inner_tol = max(0.1 * self.inner_tol, _FINEST)
+                return self.evaluate(here.weights, here.machine)
         return None
 
     def _first_share(self, here: Trial, direction: np.ndarray) -> float:
@@ -329,7 +333,7 @@ class ProjectedGradient:
         self.average = (self.memory * self.mass * self.average + there.value) / mass
         self.mass = mass
 
-    def _tune(self, point: Trial, share: float) -> None:
+    def _tune(self, point: Trial) -> None:
         """Lower the inner solver's tolerance as (13) asks for."""
         if not self.options.tune_precision:
             return
@@ -340,5 +344,3 @@ class ProjectedGradient:
         # The inner solver's own error shows in the certificate: what the gap asks for goes beyond the paper's 1e-3.
         if self.has_gap and point.machine.gap > 0.3 * max(self.tol, 0.3 * gap) * abs(point.value):
             self.inner_tol = max(0.3 * self.inner_tol, _FINEST)
-        if share < _SHORTEST:
-            self.inner_tol = max(0.1 * self.inner_tol, _LEAST_TOL)
