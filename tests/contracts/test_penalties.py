@@ -9,13 +9,17 @@ from manykernels.norms.projections import onto_lp_ball
 
 POWERS = [1.0, 1.001, 1.1, 4 / 3, 2.0, 3.0]
 every_power = pytest.mark.parametrize("p", POWERS)
-RNG = np.random.default_rng(0)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
 
 
 @every_power
 @pytest.mark.parametrize("strength", [0.3, 1.0, 20.0])
-def test_gradient_by_differences(p, strength):
-    penalty, d, step = LpPenalty(p, strength), RNG.uniform(0.2, 3.0, 5), 1e-6
+def test_gradient_by_differences(p, strength, rng):
+    penalty, d, step = LpPenalty(p, strength), rng.uniform(0.2, 3.0, 5), 1e-6
     for k, slope in enumerate(penalty.gradient(d)):
         e = step * np.eye(5)[k]
         assert slope == pytest.approx((penalty.value(d + e) - penalty.value(d - e)) / (2 * step), rel=1e-6)
@@ -39,8 +43,8 @@ def test_conjugate_on_a_grid(p, strength):
 
 @every_power
 @pytest.mark.parametrize("length", [1e-3, 0.7, 50.0])
-def test_prox_by_its_definition(p, length):
-    penalty, values = LpPenalty(p, 2.0), RNG.normal(size=8) * 3
+def test_prox_by_its_definition(p, length, rng):
+    penalty, values = LpPenalty(p, 2.0), rng.normal(size=8) * 3
     x = penalty.prox(values, length)
     assert np.all(x >= 0)
 
@@ -49,34 +53,34 @@ def test_prox_by_its_definition(p, length):
 
     for scale in (1e-1, 1e-3, 1e-5):
         for _ in range(30):
-            assert value(np.maximum(x + scale * RNG.normal(size=8), 0.0)) >= value(x) - 1e-12
+            assert value(np.maximum(x + scale * rng.normal(size=8), 0.0)) >= value(x) - 1e-12
 
 
 @every_power
-def test_closed_form_weights_minimize(p):
-    penalty, a = LpPenalty(p, 1.7), RNG.uniform(0.1, 4.0, 6)
+def test_closed_form_weights_minimize(p, rng):
+    penalty, a = LpPenalty(p, 1.7), rng.uniform(0.1, 4.0, 6)
 
     def value(d):
         return float(np.sum(a**2 / (2 * d)) + penalty.value(d))
 
     d = penalty.weights(a)
     for _ in range(100):
-        assert value(d * np.exp(0.1 * RNG.normal(size=6))) >= value(d) - 1e-12
+        assert value(d * np.exp(0.1 * rng.normal(size=6))) >= value(d) - 1e-12
     assert penalty.weights(np.zeros(3)).tolist() == [0.0, 0.0, 0.0]
 
 
 @pytest.mark.parametrize("p", [*POWERS, 100.0, np.inf])
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e6])
-def test_projection_onto_the_ball(p, scale):
+def test_projection_onto_the_ball(p, scale, rng):
     """Feasible, and the obtuse angle of the nearest point: (v - x)'(z - x) <= 0 for every feasible z."""
     for _ in range(10):
-        v = scale * RNG.normal(size=7)
+        v = scale * rng.normal(size=7)
         x = onto_lp_ball(v, p)
         assert np.all(x >= 0)
         size = x.max() if np.isinf(p) else np.sum(x**p)
         assert size <= 1 + 1e-9
-        others = np.abs(RNG.normal(size=(200, 7)))
-        others[::2] *= RNG.random((100, 7)) < 0.3
+        others = np.abs(rng.normal(size=(200, 7)))
+        others[::2] *= rng.random((100, 7)) < 0.3
         norms = [z.max() if np.isinf(p) else np.sum(z**p) ** (1 / p) for z in others]
         for z, norm in zip(others, norms, strict=True):
             if norm > 0:
