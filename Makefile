@@ -8,14 +8,14 @@ demo: .venv/installed
 	$(BIN)/manykernels demo
 
 test: .venv/installed-dev
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
 
 # What breaks most often when something moves.
 FAST = core inner tables compute/test_linalg.py contracts/test_losses.py contracts/test_every_norm.py \
 	contracts/test_combined_kernels.py kernels/test_bank.py outer/test_newton.py estimators/test_own_parts.py
 
 test-fast: .venv/installed-dev
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(addprefix tests/,$(FAST))
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal $(addprefix tests/,$(FAST))
 
 # With the lowest declared versions and with the newest: a part of the tests, or all of them with ALL=1.
 test-environments: .venv/installed-dev
