@@ -14,8 +14,7 @@ test: .venv/installed-dev
 # that no room is left out.
 FAST = core compute/test_linalg.py compute/test_packed.py compute/test_pairwise.py compute/test_rowcache.py \
 	kernels/test_base.py kernels/test_bank.py kernels/test_columns.py losses norms inner test_problem.py \
-	contracts/test_losses.py contracts/test_every_norm.py contracts/test_combined_kernels.py contracts/test_solvers.py \
-	outer/test_newton.py outer/test_interior_point.py outer/test_automatic.py \
+	contracts outer/test_newton.py outer/test_interior_point.py outer/test_automatic.py \
 	literature/test_cutting_planes.py literature/test_smo.py alignment/test_finite.py datasets distributed/test_bank.py \
 	tables reports/test_tables.py reports/test_intervals.py estimators/test_own_parts.py estimators/test_views.py \
 	estimators/test_reduced.py cli/test_outputs.py test_layout.py test_environments.py
