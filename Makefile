@@ -8,14 +8,19 @@ demo: .venv/installed
 	$(BIN)/manykernels demo
 
 test: .venv/installed-dev
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
 
-# What breaks most often when something moves.
-FAST = core inner tables compute/test_linalg.py contracts/test_losses.py contracts/test_every_norm.py \
-	contracts/test_combined_kernels.py kernels/test_bank.py outer/test_newton.py estimators/test_own_parts.py
+# Of each room and of the contracts what is quick and breaks when the room does: a minute on two cores. A test sees to it
+# that no room is left out.
+FAST = core compute/test_linalg.py compute/test_packed.py compute/test_pairwise.py compute/test_rowcache.py \
+	kernels/test_base.py kernels/test_bank.py kernels/test_columns.py losses norms inner test_problem.py \
+	contracts outer/test_newton.py outer/test_interior_point.py outer/test_automatic.py \
+	literature/test_cutting_planes.py literature/test_smo.py alignment/test_finite.py datasets distributed/test_bank.py \
+	tables reports/test_tables.py reports/test_intervals.py estimators/test_own_parts.py estimators/test_views.py \
+	estimators/test_reduced.py cli/test_outputs.py test_layout.py test_environments.py
 
 test-fast: .venv/installed-dev
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(addprefix tests/,$(FAST))
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal $(addprefix tests/,$(FAST))
 
 # With the lowest declared versions and with the newest: a part of the tests, or all of them with ALL=1.
 test-environments: .venv/installed-dev

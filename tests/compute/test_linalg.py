@@ -149,3 +149,15 @@ def test_ridge_solves_its_equations():
     np.testing.assert_allclose(beta.sum(axis=1), 0.0, atol=1e-9)
     assert not beta[:, ~used].any()
     assert np.allclose(cho_solve(cholesky_factor(K + np.eye(30)), Y.T), np.linalg.solve(K + np.eye(30), Y.T))
+
+
+def test_a_factor_of_what_rounding_made_indefinite():
+    rng = np.random.default_rng(3)
+    F = rng.normal(size=(30, 4)) * np.array([1e7, 1e5, 1e2, 1.0])
+    K, target = F @ F.T, F @ np.array([1e-7, 1e-5, 1e-2, 1.0])
+    A = K + 1e-3 * np.eye(30)
+    with pytest.raises(np.linalg.LinAlgError):
+        np.linalg.cholesky(A - 1e-2 * np.eye(30))
+    beta = cho_solve(cholesky_factor(A - 1e-2 * np.eye(30), least=1e-3), target)
+    # What is left is of the size of the rounding of the matrix times the coefficients.
+    assert np.abs(K @ beta - target).max() < 1e-15 * np.abs(K).max() * np.abs(beta).sum() + 0.02 * np.abs(beta).max()

@@ -15,6 +15,7 @@ from manykernels.compute.memory import human_bytes
 from manykernels.core.progress import listen
 from manykernels.estimators import base
 from manykernels.kernels import Gaussian, Kernel, KernelBank, Linear, Polynomial, Precomputed
+from tests.estimators.refusals import ALL_ZERO
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((40, 3))
@@ -111,7 +112,7 @@ def test_class_weights_that_fit_no_class(class_weight):
 
 def test_constructors_store_and_do_not_judge():
     """scikit-learn's rule: a grid may set anything, and fit tells."""
-    assert MKLClassifier(C=-1, norm="x").get_params()["norm"] == "x"
+    assert MKLClassifier(C=-1, norm="x").get_params().items() >= {"C": -1, "norm": "x"}.items()
 
 
 # -- data --------------------------------------------------------------------------------------------------
@@ -158,22 +159,24 @@ def test_a_continuous_target_is_for_the_regressor():
         MKLRegressor(KERNELS).fit(X, np.where(Y > 0, "a", "b"))
 
 
+# The words are scikit-learn's, but for weights that are all zero.
 SAMPLE_WEIGHTS = {
-    "negative": -np.ones(40),
-    "one negative": with_value(np.ones(40), -1.0),
-    "NaN": with_value(np.ones(40), np.nan),
-    "infinite": with_value(np.ones(40), np.inf),
-    "short": np.ones(39),
-    "table": np.ones((40, 2)),
-    "zero": np.zeros(40),
+    "negative": (-np.ones(40), "Negative values in data passed to `sample_weight`"),
+    "one negative": (with_value(np.ones(40), -1.0), "Negative values in data passed to `sample_weight`"),
+    "NaN": (with_value(np.ones(40), np.nan), "sample_weight contains NaN"),
+    "infinite": (with_value(np.ones(40), np.inf), "sample_weight contains infinity"),
+    "short": (np.ones(39), r"sample_weight.shape == \(39,\), expected \(40,\)"),
+    "table": (np.ones((40, 2)), "Sample weights must be 1D array or scalar"),
+    "zero": (np.zeros(40), ALL_ZERO),
 }
 
 
 @pytest.mark.parametrize("case", SAMPLE_WEIGHTS)
 @pytest.mark.parametrize("estimator", [MKLClassifier, MKLRegressor])
 def test_bad_sample_weights(estimator, case):
-    with pytest.raises(ValueError, match=r"(?i)sample.?weight"):
-        estimator(KERNELS).fit(X, Y, sample_weight=SAMPLE_WEIGHTS[case])
+    weight, words = SAMPLE_WEIGHTS[case]
+    with pytest.raises(ValueError, match=words):
+        estimator(KERNELS).fit(X, Y, sample_weight=weight)
 
 
 def test_weights_that_leave_one_class():
@@ -261,6 +264,7 @@ def test_every_budget_does_or_is_refused_by_its_own_number(loss):
         else:
             outcomes.append(model.converged_)
     assert outcomes == sorted(outcomes)
+    assert not outcomes[0]
     assert outcomes[-1]
 
 
@@ -285,12 +289,18 @@ def test_bad_data_at_predict(model, method):
             use(data)
 
 
-@pytest.mark.parametrize("method", ["predict", "decision_function", "kernel", "save"])
-@pytest.mark.parametrize("estimator", [MKLClassifier(), MKLRegressor()], ids=["classifier", "regressor"])
+METHODS = ("predict", "kernel", "contributions", "save")
+
+
+@pytest.mark.parametrize(
+    ("estimator", "method"),
+    [(MKLClassifier, "decision_function")]
+    + [(kind, name) for kind in (MKLClassifier, MKLRegressor) for name in METHODS],
+)
 def test_not_fitted(estimator, method, tmp_path):
-    if hasattr(estimator, method):
-        with pytest.raises(NotFittedError):
-            getattr(estimator, method)(tmp_path / "model" if method == "save" else X)
+    with pytest.raises(NotFittedError):
+        getattr(estimator(), method)(tmp_path / "model" if method == "save" else X)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_probabilities_have_to_be_asked_for():

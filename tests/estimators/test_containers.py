@@ -1,4 +1,4 @@
-"""Arrays in containers that may hold Dask arrays, such as those of xarray: what counts is what they hold."""
+"""Fits on arrays in containers that may hold Dask arrays, such as those of xarray."""
 
 import numpy as np
 import pytest
@@ -66,22 +66,3 @@ def test_dask_arrays_in_containers_are_dask(wrap):
     assert bare_dask(wrap(array)) is array
     model = MKLClassifier(KERNELS).fit(wrap(array), Y)
     np.testing.assert_array_equal(model.weights_, MKLClassifier(KERNELS).fit(X, Y).weights_)
-
-
-def test_what_is_no_collection():
-    wrapped = Container(X)
-    for data in (X, X.tolist(), None, wrapped, Container):
-        assert not is_dask(data)
-        assert bare_dask(data) is data
-
-
-def test_the_plan_of_a_dask_table_is_not_made():
-    """It may take as long as reading the table."""
-
-    class Table:
-        def __dask_graph__(self):
-            raise AssertionError("the plan was made")
-
-    Table.__module__ = "dask.dataframe.core"
-    assert is_dask(Table())
-    assert not is_dask(Table)

@@ -2,6 +2,7 @@
 
 import builtins
 import pickle
+from functools import cache
 from importlib import import_module
 
 import numpy as np
@@ -23,6 +24,17 @@ KERNELS = [Gaussian(w, columns=c) for w in (0.5, 2.0) for c in VIEWS] + [Linear(
 
 def classes(n_classes=2, n=240):
     return make_classification(n, 6, n_informative=4, n_redundant=0, n_classes=n_classes, flip_y=0.1, random_state=0)
+
+
+def values():
+    return make_regression(240, 6, noise=5.0, random_state=0)
+
+
+@cache
+def on_the_cpu(kind, n_classes=2, **settings):
+    """The model that others are compared with, fitted once for all ways of a device."""
+    X, y = values() if kind is MKLRegressor else classes(n_classes)
+    return kind(KERNELS, **settings).fit(X, y)
 
 
 @pytest.fixture(params=[False, True], ids=["kernel on the CPU", "kernel on the device"])
@@ -48,7 +60,7 @@ def assert_same(here, there, tol=1e-4):
 def test_classifiers(loss, norm, tol):
     X, y = classes()
     settings = {"norm": norm, "loss": loss, "tol": tol}
-    here = MKLClassifier(KERNELS, **settings).fit(X, y)
+    here = on_the_cpu(MKLClassifier, **settings)
     there = MKLClassifier(KERNELS, **settings, device="torch:cpu").fit(X, y)
     assert_same(here, there)
     assert np.mean(there.predict(X) == here.predict(X)) > 0.99
@@ -58,10 +70,9 @@ def test_classifiers(loss, norm, tol):
 @pytest.mark.parametrize("loss", ["squared", "epsilon_insensitive"])
 @pytest.mark.usefixtures("stays")
 def test_regressors(loss, norm):
-    X, y = make_regression(240, 6, noise=5.0, random_state=0)
     settings = {"norm": norm, "loss": loss, "tol": 2e-6}
-    here = MKLRegressor(KERNELS, **settings).fit(X, y)
-    assert_same(here, MKLRegressor(KERNELS, **settings, device="torch:cpu").fit(X, y))
+    there = MKLRegressor(KERNELS, **settings, device="torch:cpu").fit(*values())
+    assert_same(on_the_cpu(MKLRegressor, **settings), there)
 
 
 @pytest.mark.usefixtures("stays")
@@ -69,7 +80,7 @@ def test_the_default_tolerance_and_its_certificate():
     """In single precision; the gap is checked with kernels in double."""
     X, y = classes()
     model = MKLClassifier(KERNELS, norm=2, device="torch:cpu").fit(X, y)
-    exact = MKLClassifier(KERNELS, norm=2, tol=1e-8).fit(X, y)
+    exact = on_the_cpu(MKLClassifier, norm=2, tol=1e-8)
     assert model.gap_ <= 1e-3
     assert model.dual_objective_ <= exact.objective_ * (1 + 1e-6)
     assert model.objective_ >= exact.dual_objective_ * (1 - 1e-6)
@@ -80,7 +91,7 @@ def test_the_default_tolerance_and_its_certificate():
 def test_several_classes(shared):
     X, y = classes(3)
     settings = {"norm": 2, "shared_weights": shared, "tol": 2e-6}
-    here = MKLClassifier(KERNELS, **settings).fit(X, y)
+    here = on_the_cpu(MKLClassifier, 3, **settings)
     assert_same(here, MKLClassifier(KERNELS, **settings, device="torch:cpu", n_jobs=2).fit(X, y))
 
 
@@ -123,7 +134,7 @@ def assert_poor_device_does(monkeypatch, settings):
 
     monkeypatch.setattr(Device, "__init__", poor)
     X, y = classes()
-    here = MKLClassifier(KERNELS, **settings).fit(X, y)
+    here = on_the_cpu(MKLClassifier, **settings)
     there = MKLClassifier(KERNELS, **settings, device="torch:cpu").fit(X, y)
     assert there.converged_
     assert there.objective_ == pytest.approx(here.objective_, rel=2e-3)
@@ -180,7 +191,7 @@ def test_features_on_the_device(loss, approximation, factors, monkeypatch):
     monkeypatch.setattr(device_table, "_MOST_FACTORED", 10**6 if factors else 0)
     X, y = classes()
     settings = {"approximation": approximation, "rank": 30, "norm": 1.5, "loss": loss, "random_state": 0, "tol": 1e-6}
-    here = MKLClassifier(KERNELS, **settings).fit(X, y)
+    here = on_the_cpu(MKLClassifier, **settings)
     there = MKLClassifier(KERNELS, **settings, device="torch:cpu").fit(X, y)
     assert there.converged_
     np.testing.assert_allclose(there.approximation_error_, here.approximation_error_, atol=1e-7)

@@ -288,8 +288,11 @@ def test_a_model_from_a_file_can_be_fitted_again(family, regressors, tmp_path):
 
 
 def test_a_model_from_a_file_with_a_solver_for_families_can_be_fitted_again(tmp_path):
-    MKLRegressor(FAMILIES["monomials"], solver="greedy").fit(X, TARGET).save(tmp_path / "model.mkl")
-    load(tmp_path / "model.mkl").fit(X, TARGET)
+    model = MKLRegressor(FAMILIES["monomials"], solver="greedy").fit(X, TARGET)
+    model.save(tmp_path / "model.mkl")
+    again = load(tmp_path / "model.mkl")
+    expected = model.score(X, TARGET)
+    assert again.fit(X, TARGET).score(X, TARGET) == pytest.approx(expected, abs=0.1)
 
 
 @BY_FAMILY

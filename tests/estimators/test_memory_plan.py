@@ -183,8 +183,9 @@ PATHS = {
     "nystroem_logistic": (
         6000,
         40e6,
+        # The first iteration holds what all of them hold, and thousands of products with features take half a minute.
         "MKLClassifier(kernels[::10], approximation='nystroem', rank=100, loss='logistic', C=1e3, random_state=0, "
-        "memory_budget=budget)",
+        "max_iter=1, memory_budget=budget)",
     ),
     "fourier": (
         10_000,

@@ -23,8 +23,9 @@ ESTIMATORS = [
     MKLClassifier([Linear(), Gaussian(1.0)], probability=True, class_weight="balanced", normalize="cosine"),
     MKLRegressor(),
     MKLRegressor(norm=2.0, loss="epsilon_insensitive", C=10.0),
-    MKLClassifierCV([Linear(), Gaussian(1.0)], Cs=[1.0, 10.0], norms=[1.0, 2.0], cv=3),
-    MKLRegressorCV([Linear(), Gaussian(1.0)], Cs=[1.0, 10.0], norms=[1.0], cv=3),
+    # Few settings and folds: each check is of many fits, and the choice among them is tested in test_cv.py.
+    MKLClassifierCV([Linear(), Gaussian(1.0)], Cs=[1.0], norms=[1.0, 2.0], cv=2),
+    MKLRegressorCV([Linear(), Gaussian(1.0)], Cs=[1.0, 10.0], norms=[1.0], cv=2),
     UFOMKLClassifier(),
     UFOMKLClassifier([Linear(), Polynomial(2)], loss="logistic", step="gradient", average=True, epochs=20),
     UFOMKLClassifier(loss="multiclass_hinge", alpha=1e-3, normalize="cosine"),

@@ -20,7 +20,6 @@ from manykernels import (
     UFOMKLRegressor,
     datasets,
     load,
-    ufo_path,
 )
 from manykernels.banks import Placement, bind
 from manykernels.banks.pairs import PairValues
@@ -31,6 +30,7 @@ from manykernels.losses import Hinge, MulticlassHinge, OneVsRest, StructuredHing
 from manykernels.norms import ElasticNorm, LpNorm
 from manykernels.outer.ufo import ufo
 from manykernels.outer.ufo_theta import SampleTheta, make_rule
+from tests.estimators.refusals import ALL_ZERO
 
 WINE, WINE_Y = load_wine(return_X_y=True)
 WINE = StandardScaler().fit_transform(WINE)
@@ -214,13 +214,10 @@ def test_samples_of_weight_0_are_not_there():
     ):
         one = estimator.partial_fit(X, target, sample_weight=weight, **extra)
         other = type(estimator)(**estimator.get_params()).partial_fit(X[weight > 0], target[weight > 0], **extra)
-        assert (
-            one.predict(X) == pytest.approx(other.predict(X))
-            if extra == {}
-            else np.all(one.predict(X) == other.predict(X))
-        )
+        outputs = "decision_function" if extra else "predict"
+        assert getattr(one, outputs)(X) == pytest.approx(getattr(other, outputs)(X))
         assert one.n_seen_ == other.n_seen_ == 60
-        with pytest.raises(ValueError, match=r"(?i)sample.weights? .*zero"):
+        with pytest.raises(ValueError, match=ALL_ZERO):
             estimator.partial_fit(X, target, sample_weight=np.zeros(80))
 
 
@@ -334,30 +331,6 @@ def test_a_warm_start_with_another_loss_begins_anew(step):
     cold = UFOMKLRegressor(KERNELS[:3], loss="epsilon_insensitive", epochs=5, step=step, random_state=0).fit(x, y)
     assert model.objective_ == pytest.approx(cold.objective_)
     assert np.abs(model.dual_coef_).max() <= 1.0 + 1e-9
-
-
-def test_the_path_begins_with_no_kernel_and_takes_in_more():
-    path = ufo_path("standard", X2, Y2, n_alphas=6, epochs=20, random_state=0)
-    counts = [point.n_kernels for point in path]
-    assert counts[0] == 0
-    assert counts == sorted(counts)
-    assert counts[-1] > 20
-    alphas = [point.alpha for point in path]
-    assert alphas == sorted(alphas, reverse=True)
-    assert path[0].model.objective_ == pytest.approx(len(Y2))  # the losses at 0
-    cold = UFOMKLClassifier(alpha=alphas[3], epochs=200, random_state=0).fit(X2, Y2)
-    assert path[3].model.objective_ == pytest.approx(cold.objective_, rel=0.01)
-
-
-def test_the_path_walks_given_alphas_and_regression():
-    x = np.linspace(-2, 2, 40)[:, None]
-    path = ufo_path("standard", x, x[:, 0] ** 2, alphas=[0.001, 0.1], regression=True, random_state=0)
-    assert [point.alpha for point in path] == [0.1, 0.001]
-    with pytest.raises(ValueError, match="pass alphas instead"):
-        ufo_path("standard", X2, Y2, alpha=1.0)
-    for wrong in ({"alphas": []}, {"n_alphas": 0}, {"least": 2.0}):
-        with pytest.raises(ValueError, match=next(iter(wrong))):
-            ufo_path("standard", X2, Y2, **wrong)
 
 
 # -- labels with a structure ------------------------------------------------------------------------------------------

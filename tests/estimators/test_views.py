@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, load, mkl_path
@@ -84,11 +84,23 @@ def test_every_solver_and_what_cannot():
         MKLClassifier(KERNELS, norm=MixedNorm(2), solver="spg").fit(X, score > 0)
 
 
-def test_in_a_search_and_in_a_file(tmp_path):
+def test_a_search_scores_each_norm_as_a_fit_of_its_own():
+    """Norms are cloned with their estimators, and learn their groups from the kernels of each."""
     X, score = frame(80)
-    grid = {"norm": [MixedNorm(0.75), MixedNorm(2)], "C": [1.0, 10.0]}
-    search = GridSearchCV(MKLClassifier(KERNELS), grid, cv=3).fit(X, score > 0)
-    assert search.best_params_["norm"] in grid["norm"]
+    grid = {"norm": [MixedNorm(0.75), MixedNorm(2)], "C": [0.1, 10.0]}
+    search = GridSearchCV(MKLClassifier(KERNELS), grid, cv=3, error_score="raise").fit(X, score > 0)
+    alone = [
+        cross_val_score(MKLClassifier(KERNELS, **settings), X, score > 0, cv=3).mean()
+        for settings in search.cv_results_["params"]
+    ]
+    assert search.cv_results_["mean_test_score"] == pytest.approx(alone)
+    assert len(set(alone)) > 1
+    best = MKLClassifier(KERNELS, **search.best_params_).fit(X, score > 0)
+    assert np.array_equal(search.best_estimator_.group_weights_, best.group_weights_)
+
+
+def test_in_a_file_and_in_cross_validation(tmp_path):
+    X, score = frame(80)
     model = MKLClassifier(KERNELS, norm=MixedNorm(np.inf)).fit(X, score > 0)
     model.save(tmp_path / "model.mkl")
     again = load(tmp_path / "model.mkl")

@@ -144,7 +144,7 @@ class Rational(ParametricKernel):
         return -distances / (1 + weights[0] * distances) ** 2
 
 
-def test_a_parametrization_of_ones_own(tmp_path):
+def test_a_parametrization_of_ones_own():
     Z, y = three_of_twenty(60)
     model = MKLClassifier(combination=Rational(), norm=LpPenalty(2.0, 0.1), C=10.0, random_state=0, solver="spg")
     model.fit(Z, y)

@@ -1,24 +1,17 @@
 """Well-known methods as baselines: the same optimum as ours, hostile settings, what they refuse."""
 
-import builtins
-
 import numpy as np
 import pytest
 
-import manykernels.literature.smo as pairs
 from manykernels import MKLClassifier, MKLRegressor
 from manykernels.banks import Placement, Recipe, bind
 from manykernels.core.progress import listen
-from manykernels.core.solver import Sizes
 from manykernels.kernels import Gaussian, KernelBank
-from manykernels.literature.cutting_planes import CuttingPlanes, _conjugate_weights, _derivatives
 from manykernels.literature.hessian import hessian
 from manykernels.literature.level import level
-from manykernels.literature.registry import SMO
 from manykernels.literature.silp import silp
-from manykernels.literature.simple import reduced_direction, simple
-from manykernels.literature.smo import PairSteps, smo
-from manykernels.literature.weight_search import WeightSearch
+from manykernels.literature.simple import simple
+from manykernels.literature.smo import smo
 from manykernels.losses import EpsilonInsensitive, Hinge, Logistic, Squared, SquaredHinge
 from manykernels.norms import LpNorm, LpPenalty, MixedNorm
 from manykernels.norms.lp import power_norm
@@ -37,6 +30,17 @@ LOSSES = [
 IN_WEIGHTS = [simple, silp, level, hessian]
 PAIRS = [(solver, 1.0) for solver in IN_WEIGHTS] + [(silp, 1.05), (silp, 2.0), (smo, 1.05), (smo, 2.0)]
 NAMES = [f"{solver.__name__}-{p:g}" for solver, p in PAIRS]
+
+
+def every_pair(losses):
+    """Run a test for each solver with each loss that it takes."""
+    cases = [
+        pytest.param(solver, p, *own, id=f"{name}-{own[0].name}")
+        for (solver, p), name in zip(PAIRS, NAMES, strict=True)
+        for own in losses
+        if solver is not smo or isinstance(own[0], Hinge)
+    ]
+    return pytest.mark.parametrize(("solver", "p", "loss", "task"), cases)
 
 
 def problem_of(grams, y, loss, norm, C=1.0, fit_intercept=True):
@@ -72,11 +76,8 @@ def assert_certified(problem, grams, result, tol):
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize(("loss", "task"), LOSSES, ids=[loss.name for loss, _ in LOSSES])
-@pytest.mark.parametrize(("solver", "p"), PAIRS, ids=NAMES)
+@every_pair(LOSSES)
 def test_reaches_the_optimum(solver, p, loss, task, fit_intercept):
-    if solver is smo and not isinstance(loss, Hinge):
-        pytest.skip("hinge loss only")
     grams, y = random_problem(30, 6, seed=1, task=task)
     problem = problem_of(grams, y, loss, p, fit_intercept=fit_intercept)
     result = solver(problem, tol=1e-5)
@@ -104,12 +105,9 @@ def test_any_p(solver, p):
 
 @pytest.mark.filterwarnings("ignore:Kernels")
 @pytest.mark.parametrize("C", [1e-4, 1e4])
-@pytest.mark.parametrize(("loss", "task"), [LOSSES[0], LOSSES[3], LOSSES[4]], ids=["hinge", "squared", "epsilon"])
-@pytest.mark.parametrize(("solver", "p"), PAIRS, ids=NAMES)
+@every_pair([LOSSES[0], LOSSES[3], LOSSES[4]])
 def test_hostile_settings(solver, p, loss, task, C):
     """Duplicate kernels, a constant one, tiny and huge C."""
-    if solver is smo and not isinstance(loss, Hinge):
-        pytest.skip("hinge loss only")
     grams, y = random_problem(40, 6, seed=4, task=task)
     grams = [*grams, grams[0].copy(), np.ones((40, 40)), grams[2].copy()]
     problem = problem_of(grams, y, loss, p, C)
@@ -210,11 +208,6 @@ def test_every_machine_is_counted(solver, monkeypatch):
     assert result.n_inner_solves == len(calls) >= result.n_iter
 
 
-def test_pairs_solve_no_machine():
-    grams, y = random_problem(30, 6, seed=1)
-    assert smo(problem_of(grams, y, Hinge(), 2.0)).n_inner_solves == 0
-
-
 @pytest.mark.parametrize(("solver", "p"), PAIRS, ids=NAMES)
 def test_ctrl_c_leaves_the_best_so_far(solver, p):
     grams, y = random_problem(30, 6, seed=13)
@@ -248,126 +241,6 @@ def test_what_does_not_fit_is_refused(monkeypatch):
     for loss in (Logistic(), Squared(), EpsilonInsensitive(0.1)):
         with pytest.raises(TypeError, match=r"solver='smo' needs the hinge loss, got "):
             smo(problem_of(grams, y, loss, LpNorm(2)))
-
-
-def test_level_says_what_to_install(monkeypatch):
-    grams, y = random_problem(20, 4, seed=12)
-    own = builtins.__import__
-
-    def without(name, *args, **kwargs):
-        if name == "clarabel":
-            raise ImportError(name)
-        return own(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(ImportError, match=r"pip install manykernels\[baselines\]"):
-        level(problem_of(grams, y, Hinge(), 1.0))
-
-
-# -- the parts ---------------------------------------------------------------------------------------------------
-
-
-def test_the_reduced_direction_descends_and_keeps_the_sum():
-    rng = np.random.default_rng(0)
-    weights = np.array([0.4, 0.3, 0.3, 0.0, 0.0])
-    gradient = -rng.random(5)
-    direction = reduced_direction(weights, gradient, 0)
-    assert direction.sum() == pytest.approx(0.0, abs=1e-15)
-    assert gradient @ direction < 0
-    assert np.all(direction[weights == 0] >= 0)
-
-
-class _Evaluation(WeightSearch):
-    def advance(self, here):
-        return None
-
-
-@pytest.mark.parametrize(("loss", "task"), LOSSES, ids=[loss.name for loss, _ in LOSSES])
-@pytest.mark.parametrize("p", [1.0, 1.05, 3.0])
-def test_planes_lie_below_and_bound_the_optimum(loss, task, p):
-    grams, y = random_problem(30, 6, seed=1, task=task)
-    problem = problem_of(grams, y, loss, p, C=100.0)
-    search, planes, rng = _Evaluation(problem, 1e-8), CuttingPlanes(problem, p), np.random.default_rng(0)
-    points = [search.evaluate(problem.norm.scaled(rng.random(6) ** 4), None) for _ in range(8)]
-    for point in points:
-        planes.add(point)
-    planes.upper *= 1e-3  # so that all planes are made less steep
-    S, c = planes.planes()
-    values = np.array([point.value for point in points]) / planes.unit
-    heights = c[:, None] - S @ np.array([point.weights for point in points]).T
-    assert np.all(heights <= values * (1 + 1e-6))
-    assert np.all(heights.diagonal() >= 99.0)
-    planes.upper *= 1e3
-    weights = planes.lowest()
-    S, c = planes.planes()
-    assert planes.lower <= newton(problem, tol=1e-8).certificate.primal * (1 + 1e-7)
-    lowest = max(0.0, planes.unit * (c - S @ weights).max())
-    assert lowest == pytest.approx(planes.lower, rel=1e-6, abs=1e-7 * planes.unit)
-
-
-@pytest.mark.parametrize("power", [1.2, 2.0, 21.0])
-def test_derivatives_of_the_bound_of_the_planes(power):
-    rng = np.random.default_rng(1)
-    S, c, x, step = rng.random((4, 6)), rng.random(4), rng.random(4), 1e-6
-
-    def value(x):
-        return power_norm(x @ S, power) - c @ x
-
-    gradient, second = _derivatives(x, S, c, power)
-    steps = step * np.eye(4)
-    np.testing.assert_allclose(gradient, [(value(x + e) - value(x - e)) / (2 * step) for e in steps], rtol=1e-6)
-    by_differences = [(_derivatives(x + e, S, c, power)[0] - _derivatives(x - e, S, c, power)[0]) for e in steps]
-    np.testing.assert_allclose(second, np.array(by_differences) / (2 * step), rtol=1e-5, atol=1e-6)
-    assert power_norm(_conjugate_weights(x @ S, power), power / (power - 1)) == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize("p", [1.05, 1.5, 2.0, 6.0])
-def test_gradient_of_the_dual(p):
-    grams, Y = random_problem(20, 5, seed=3, n_tasks=2)
-    run, rng = PairSteps(problem_of(grams, Y, Hinge(), p), p, 1e-3), np.random.default_rng(0)
-    beta, direction = rng.normal(size=Y.shape), rng.normal(size=20)
-
-    def value(beta):
-        forms = np.array([np.einsum("ti,ij,tj->", beta, K, beta) for K in grams])
-        return 0.5 * power_norm(forms, p / (p - 1)) - np.sum(Y * beta)
-
-    run.set_beta(beta)
-    for t in range(2):
-        change = np.zeros_like(beta)
-        change[t] = 1e-6 * direction
-        slope = (value(beta + change) - value(beta - change)) / 2e-6
-        assert run.gradient(t) @ direction == pytest.approx(slope, rel=1e-6)
-
-
-@pytest.mark.parametrize("exponent", [0.0, 0.2, 1.0, 20.0])
-def test_derivatives_along_a_pair(exponent):
-    rng = np.random.default_rng(2)
-    vectors = rng.normal(size=(2, 5, 3))
-    forms, square = (vectors**2).sum(axis=2)
-    linear = (vectors[0] * vectors[1]).sum(axis=1)
-    q, d, x, step = np.empty(5), np.empty(5), 0.3, 1e-6
-
-    def at(x):
-        return pairs.line_derivatives(x, forms, linear, square, exponent, 0.7, q, d)
-
-    def value(x):
-        return 0.5 * power_norm(forms + 2 * x * linear + x**2 * square, 1.0 + exponent) - 0.7 * x
-
-    assert at(x)[0] == pytest.approx((value(x + step) - value(x - step)) / (2 * step), rel=1e-6)
-    assert at(x)[1] == pytest.approx((at(x + step)[0] - at(x - step)[0]) / (2 * step), rel=1e-5)
-
-
-def test_rows_are_held_and_dropped(monkeypatch):
-    grams, y = random_problem(90, 3, seed=3)
-    problem = problem_of(grams, y, Hinge(), 2.0, C=10.0)
-    expected = smo(problem, tol=1e-6)
-    monkeypatch.setattr(pairs, "CACHE_BYTES", 8 * 3 * 90 * 5)
-    run = pairs._Rows(problem)
-    for chosen in (np.arange(30), np.arange(20, 50), np.array([0, 89])):
-        for i, row in zip(chosen, run.of(chosen), strict=True):
-            np.testing.assert_allclose(row, [K[i] for K in grams])
-        assert len(run.held) <= 37
-    assert smo(problem, tol=1e-6).certificate.primal == pytest.approx(expected.certificate.primal, rel=1e-12)
 
 
 # -- through the estimators --------------------------------------------------------------------------------------
@@ -407,10 +280,3 @@ def test_rows_on_demand(solver):
     )
     expected = MKLClassifier([Gaussian(0.5), Gaussian(2.0)], C=0.1, tol=1e-2).fit(X, y)
     assert model.objective_ == pytest.approx(expected.objective_, rel=2e-2)
-
-
-def test_pairs_count_their_memory():
-    X, y = two_moons()
-    need = SMO.need(Sizes(1, 80, 6), LpNorm(2), Hinge()).n_bytes - 8 * 80 * 80
-    with pytest.raises(MemoryError, match="memory_budget"):
-        MKLClassifier([Gaussian(w) for w in range(1, 7)], norm=2, solver="smo", memory_budget=need).fit(X, y)

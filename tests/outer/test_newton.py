@@ -1,18 +1,14 @@
 """The second-order engine: the same optimum as the oracle and as the alternation, exact zeros, hostile settings."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-import manykernels.outer.newton as engine
 from manykernels.banks import Placement, Recipe, bind
 from manykernels.kernels import Gaussian, KernelBank, Linear, standard_bank
 from manykernels.losses import EpsilonInsensitive, Hinge, Logistic, Squared, SquaredHinge
 from manykernels.norms import LpNorm
 from manykernels.outer.automatic import automatic
 from manykernels.outer.group_lasso import group_lasso
-from manykernels.outer.interior_point import InteriorPoint, _KernelSide, _SampleSide
 from manykernels.outer.newton import newton
 from manykernels.problem import Problem
 from tests.reference.oracle import certificate, random_problem, solve_dual
@@ -165,92 +161,6 @@ def test_few_full_passes(monkeypatch):
     assert len(passes) < 15
 
 
-@pytest.mark.parametrize("loss", [Hinge(), Logistic(), SquaredHinge()], ids=lambda loss: loss.name)
-@pytest.mark.parametrize("C", [10.0, 1000.0])
-def test_screening_is_safe(loss, C, monkeypatch):
-    """What was ruled out has weight 0 in a solution without screening, and its quadratic form is below the largest."""
-    bank, y = sonar_like()
-    problem = Problem(bank, loss, LpNorm(1.0), y, np.full(y.shape, C))
-    ruled_out = []
-    original = engine.surviving_kernels
-
-    def spy(problem, weights, machine, quad_forms, bound, candidates):
-        survive = original(problem, weights, machine, quad_forms, bound, candidates)
-        ruled_out.extend(candidates[~survive])
-        return survive
-
-    monkeypatch.setattr(engine, "surviving_kernels", spy)
-    screened = newton(problem, tol=1e-7)
-    monkeypatch.setattr(engine, "_SCREEN_BELOW", 0.0)
-    whole = newton(problem, tol=1e-9)
-    assert len(ruled_out) > 0.5 * bank.n_kernels
-    assert whole.weights[ruled_out].max() == 0.0
-    quad_forms = problem.quad_forms(whole.machine)
-    assert quad_forms[ruled_out].max() < quad_forms.max()
-    assert screened.certificate.primal == pytest.approx(whole.certificate.primal, rel=1e-6)
-    # The certificate counted the ruled-out kernels as 0: with all of them it is the same.
-    again = problem.certificate(screened.weights, screened.machine, problem.quad_forms(screened.machine))
-    assert again.dual == pytest.approx(screened.certificate.dual, rel=1e-12)
-
-
-def test_screening_with_a_wide_gap_rules_out_nothing_wrong():
-    """The bound is a proof at any accuracy: also at a rough point far from the optimum."""
-    bank, y = sonar_like(n=60)
-    problem = Problem(bank, Hinge(), LpNorm(1.0), y, np.full(y.shape, 10.0))
-    optimal = newton(problem, tol=1e-9)
-    for tol in (0.5, 0.1, 0.01):
-        rough = group_lasso(problem, tol=tol)
-        quad_forms = problem.quad_forms(rough.machine)
-        every = np.arange(bank.n_kernels)
-        survive = engine.surviving_kernels(
-            problem, rough.weights, rough.machine, quad_forms, rough.certificate.dual, every
-        )
-        assert optimal.weights[~survive].max(initial=0.0) == 0.0
-
-
-@pytest.mark.parametrize("n_tasks", [1, 2])
-@pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("n_groups", [1, 3])
-def test_both_sides_solve_the_same_system(n_tasks, intercept, n_groups):
-    rng = np.random.default_rng(0)
-    n, m, p = 6, 20, 1.4
-    K = rng.standard_normal((n, n))
-    K = K @ K.T + np.eye(n)
-    diagonal, G = rng.random((n_tasks, n)) + 0.1, rng.standard_normal((n_tasks, m, n))
-    bend, power = rng.random(m) + 0.1, rng.random(m)
-    P = np.zeros((m, n_groups))
-    P[np.arange(m), np.arange(m) % n_groups] = power
-    corner = 0.1 * np.eye(n_groups) if n_groups > 1 else np.zeros((1, 1))
-    r_d = rng.standard_normal(n_groups)
-    right = (rng.standard_normal((n_tasks, n)), rng.standard_normal(m), r_d, rng.standard_normal(n_tasks))
-    kernel_side = _KernelSide(K.copy(), diagonal, G, bend, P, p, corner, intercept).solve(*right)
-    sample_side = _SampleSide(K.copy(), diagonal, G, bend, P, p, corner, intercept).solve(*right)
-    for one, other in zip(kernel_side, sample_side, strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-10)
-    beta, d, b, tau = kernel_side
-    for t in range(n_tasks):
-        residual = (K + np.diag(diagonal[t])) @ beta[t] + G[t].T @ d + b[t] - right[0][t]
-        np.testing.assert_allclose(residual, 0.0, atol=1e-10)
-    np.testing.assert_allclose(2 * np.einsum("tkn,tn->k", G, beta) - bend * d - P @ tau, right[1], atol=1e-10)
-    np.testing.assert_allclose(p * P.T @ d - corner @ tau, r_d, atol=1e-10)
-
-
-def test_kernels_can_be_exchanged_on_the_way():
-    """Begun on one half of the kernels, continued on all: the optimum of all."""
-    grams, y = random_problem(30, 8, seed=6)
-    whole = problem_of(grams, y, Hinge(), 1.0)
-    half = replace(whole, bank=whole.bank.subset(np.arange(4)))
-    start = half.solve(half.bank.combine(np.full(4, 0.25)))
-    method = InteriorPoint(half, 1.0, start, np.full(4, 0.25))
-    method.run(1e-2)
-    quad_forms = whole.bank.quad_forms(method.beta(method.point.x)).sum(axis=0)
-    method.exchange(whole, np.array([0, 1, 2, 3, -1, -1, -1, -1]), quad_forms)
-    solution = method.run(1e-8)
-    optimum, _ = solve_dual(grams, y, 1.0, "hinge", 1.0)
-    assert solution.certificate.gap <= 1e-8
-    assert solution.certificate.primal == pytest.approx(optimum, rel=1e-6)
-
-
 def test_warm_start_keeps_the_optimum():
     bank, y = sonar_like()
     problem = Problem(bank, Hinge(), LpNorm(1.0), y, np.full(y.shape, 10.0))
@@ -292,32 +202,6 @@ def test_few_kernels_even_where_equal_weights_would_do():
     result = newton(problem, tol=1e-3)
     assert result.converged
     assert np.count_nonzero(result.weights) < 10
-
-
-def test_a_point_below_the_proof_is_checked_against_all_kernels(monkeypatch):
-    """Screening that rules out all but the working set, with a bound that no point meets: the result is still right."""
-    bank, y = sonar_like()
-    problem = Problem(bank, Hinge(), LpNorm(1.0), y, np.full(y.shape, 100.0))
-    expected = newton(problem, tol=1e-6).certificate
-    looked_at = []
-
-    def rash(problem, weights, machine, quad_forms, bound, candidates):
-        return np.zeros(candidates.size, bool)
-
-    def examine(self, weights, machine):
-        self.proven_above = np.inf if self.candidates.size < bank.n_kernels else self.proven_above
-        certificate, quad_forms = original(self, weights, machine)
-        looked_at.append(self.candidates.size)
-        return certificate, quad_forms
-
-    original = engine._Run._examine
-    monkeypatch.setattr(engine, "surviving_kernels", rash)
-    monkeypatch.setattr(engine._Run, "_examine", examine)
-    result = newton(problem, tol=1e-6)
-    assert set(looked_at) == {bank.n_kernels}
-    again = problem.certificate(result.weights, result.machine, problem.quad_forms(result.machine))
-    assert again.dual == pytest.approx(result.certificate.dual, rel=1e-12)
-    assert result.certificate.primal == pytest.approx(expected.primal, rel=2e-6)
 
 
 def test_a_set_of_one_kernel_is_not_exchanged_for_another_and_back():

@@ -1,17 +1,12 @@
-"""Newton steps in the weights alone: the optimum of the oracle, its model, its levels, its way out of trouble."""
+"""Newton steps in the weights alone: the optimum of the oracle, its Hessian, its way out of trouble."""
 
-import cvxpy as cp
 import numpy as np
 import pytest
 
-import manykernels.outer.multilevel as levels
-from manykernels.core.progress import listen
 from manykernels.losses import Hinge, Logistic
 from manykernels.norms import LpNorm
 from manykernels.outer.automatic import automatic
-from manykernels.outer.multilevel import multilevel_newton
 from manykernels.outer.newton import newton
-from manykernels.outer.quadratic_model import best_weights
 from manykernels.outer.reduced_newton import Curvature, reduced_newton
 from manykernels.problem import Problem
 from tests.outer.test_newton import LOSSES, naive_gap, problem_of, sonar_like
@@ -86,51 +81,6 @@ def test_the_hessian_is_that_of_the_objective(loss):
             a, b = step * np.eye(4)[k], step * np.eye(4)[j]
             corners = value(weights + a + b) - value(weights + a - b) - value(weights - a + b) + value(weights - a - b)
             assert found[k, j] == pytest.approx(corners / (4 * step**2), rel=2e-2, abs=1e-3 * np.abs(found).max())
-
-
-@pytest.mark.parametrize("rank", [1, 6])
-@pytest.mark.parametrize("p", [1.0, 1.001, 1.5, 3.0])
-def test_the_model_is_minimized(p, rank):
-    """Against CVXPY, with a singular and a regular Hessian."""
-    rng = np.random.default_rng(7)
-    root, gradient = rng.standard_normal((rank, 6)), -rng.uniform(0.1, 1.0, 6)
-    at = rng.uniform(0, 1, 6)
-    at /= np.sum(at**p) ** (1 / p)
-    x = cp.Variable(6)
-    model = gradient @ (x - at) + 0.5 * cp.sum_squares(root @ (x - at))
-    expected = cp.Problem(cp.Minimize(model), [x >= 0, cp.pnorm(x, p) <= 1]).solve(solver="CLARABEL")
-    found = best_weights(gradient, root.T @ root, at, p)
-    assert np.all(found >= 0)
-    assert np.sum(found**p) <= 1 + 1e-9
-    assert gradient @ (found - at) + 0.5 * np.sum((root @ (found - at)) ** 2) == pytest.approx(expected, abs=1e-6)
-
-
-def test_no_gradient_leaves_the_weights():
-    at = np.array([0.25, 0.75])
-    np.testing.assert_array_equal(best_weights(np.zeros(2), np.eye(2), at, 1.0), at)
-
-
-def test_levels_lead_to_the_same_optimum_and_keep_silent(monkeypatch):
-    monkeypatch.setattr(levels, "_COARSEST", 30)
-    bank, y = sonar_like(n=150)
-    problem = Problem(bank, Hinge(), LpNorm(1.0), y, np.full(y.shape, 10.0))
-    assert levels._sizes(problem) == [37, 75]
-    heard = []
-    with listen(heard.append):
-        result = multilevel_newton(problem, tol=1e-6)
-    assert result.converged
-    assert len(heard) == result.n_iter
-    assert result.certificate.primal == pytest.approx(newton(problem, tol=1e-6).certificate.primal, rel=2e-6)
-
-
-def test_a_level_without_one_of_the_classes_is_left_out(monkeypatch):
-    monkeypatch.setattr(levels, "_COARSEST", 10)
-    bank, y = sonar_like(n=80)
-    y = np.ones_like(y)
-    y[0, :5] = -1.0
-    problem = Problem(bank, Hinge(), LpNorm(1.0), y, np.ones(y.shape))
-    assert levels._sizes(problem) == []
-    assert multilevel_newton(problem, tol=1e-4).converged
 
 
 def test_warm_start_and_rounds():

@@ -2,6 +2,7 @@
 
 import re
 from html.parser import HTMLParser
+from time import perf_counter
 
 import numpy as np
 import pandas as pd
@@ -66,8 +67,16 @@ def fitted(iris):
 
 
 @pytest.fixture(scope="module")
-def report(iris, fitted):
-    return fitted.report(*iris, folds=3, X_test=iris[0][::5], y_test=iris[1][::5])
+def timed(iris, fitted):
+    """A report, and how many seconds it took."""
+    start = perf_counter()
+    made = fitted.report(*iris, folds=3, X_test=iris[0][::5], y_test=iris[1][::5])
+    return made, perf_counter() - start
+
+
+@pytest.fixture(scope="module")
+def report(timed):
+    return timed[0]
 
 
 @pytest.fixture(scope="module")
@@ -118,9 +127,11 @@ class TestNumbers:
         assert "Predicted against actual" in text
         assert diabetes.html.count("h0") > 2 * 200
 
-    def test_time_is_told_apart(self, report):
+    def test_time_is_told_apart(self, timed):
+        report, seconds = timed
         assert report.fit_seconds == pytest.approx(sum(o.seconds for o in report.assessment.outcomes))
-        assert 0 < report.other_seconds < 5
+        assert min(report.fit_seconds, report.other_seconds) > 0
+        assert report.fit_seconds + report.other_seconds <= seconds
 
 
 class TestPage:
@@ -145,7 +156,7 @@ class TestPage:
         for chart in re.findall(r"<svg[^>]*>", report.html):
             assert 'aria-hidden="true"' in chart or 'role="img" aria-labelledby=' in chart
 
-    def test_without_scripts_the_first_kernels_are_there(self, report, fitted):
+    def test_without_scripts_the_first_kernels_are_there(self, report):
         body = re.search(r'<table class="kernels sortable">(.*?)</table>', report.html, flags=re.DOTALL)[1]
         assert body.count("<tr>") == 26
 

@@ -1,17 +1,9 @@
-"""Certificates and listeners."""
+"""Listeners and followers."""
 
 import pytest
 
 from manykernels.core.progress import emit, follow, is_listened_to, listen, reached, silent
-from manykernels.core.results import Certificate, Step
-
-
-@pytest.mark.parametrize(
-    ("primal", "dual", "gap"),
-    [(10.0, 9.0, 0.1), (1.0, -1.0, 2.0), (-9.0, -10.0, 0.1), (0.0, 0.0, 0.0), (0.0, -5.0, 1.0)],
-)
-def test_relative_gap(primal, dual, gap):
-    assert Certificate(primal, dual).gap == pytest.approx(gap)
+from manykernels.core.results import Step
 
 
 def step(iteration=1):
@@ -47,8 +39,3 @@ def test_a_listener_leaves_after_an_error():
     with pytest.raises(RuntimeError, match="stop"), listen(print):
         raise RuntimeError("stop")
     assert not is_listened_to()
-
-
-def test_records_are_frozen():
-    with pytest.raises(AttributeError):
-        step().gap = 0.0

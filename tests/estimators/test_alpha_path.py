@@ -1,0 +1,34 @@
+"""Paths over alpha: from no kernel to many."""
+
+import numpy as np
+import pytest
+
+from manykernels import (
+    UFOMKLClassifier,
+    ufo_path,
+)
+from tests.estimators.test_ufo import X2, Y2
+
+
+def test_the_path_begins_with_no_kernel_and_takes_in_more():
+    path = ufo_path("standard", X2, Y2, n_alphas=6, epochs=20, random_state=0)
+    counts = [point.n_kernels for point in path]
+    assert counts[0] == 0
+    assert counts == sorted(counts)
+    assert counts[-1] > 20
+    alphas = [point.alpha for point in path]
+    assert alphas == sorted(alphas, reverse=True)
+    assert path[0].model.objective_ == pytest.approx(len(Y2))  # the losses at 0
+    cold = UFOMKLClassifier(alpha=alphas[3], epochs=200, random_state=0).fit(X2, Y2)
+    assert path[3].model.objective_ == pytest.approx(cold.objective_, rel=0.01)
+
+
+def test_the_path_walks_given_alphas_and_regression():
+    x = np.linspace(-2, 2, 40)[:, None]
+    path = ufo_path("standard", x, x[:, 0] ** 2, alphas=[0.001, 0.1], regression=True, random_state=0)
+    assert [point.alpha for point in path] == [0.1, 0.001]
+    with pytest.raises(ValueError, match="pass alphas instead"):
+        ufo_path("standard", X2, Y2, alpha=1.0)
+    for wrong in ({"alphas": []}, {"n_alphas": 0}, {"least": 2.0}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            ufo_path("standard", X2, Y2, **wrong)

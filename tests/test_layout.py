@@ -1,0 +1,34 @@
+"""The folders of tests are those of the source, and the tests of the daily loop are of each of them."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+SOURCE = TESTS.parent / "src" / "manykernels"
+ROOMS = sorted(path.parent.name for path in SOURCE.glob("*/__init__.py"))
+# What holds for every room, or for all of them together.
+SHARED = {"contracts", "hostile", "reference"}
+MAKEFILE = (TESTS.parent / "Makefile").read_text(encoding="utf-8")
+FAST = re.search(r"^FAST = (.*?[^\\\\])$", MAKEFILE, flags=re.DOTALL | re.MULTILINE)[1].replace("\\\n", " ").split()
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_every_room_has_its_tests(room):
+    assert any((TESTS / room).rglob("test_*.py"))
+
+
+def test_no_tests_are_of_a_room_that_is_gone():
+    found = {path.parent.relative_to(TESTS).parts[0] for path in TESTS.glob("*/**/test_*.py")}
+    assert found - SHARED <= set(ROOMS)
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_what_is_named_for_the_daily_loop_is_there(name):
+    assert (TESTS / name).exists()
+
+
+@pytest.mark.parametrize("room", [*ROOMS, "contracts", "test_problem.py"])
+def test_the_daily_loop_enters_every_room(room):
+    assert any(name.split("/")[0] == room for name in FAST)
