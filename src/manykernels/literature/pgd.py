@@ -1,7 +1,7 @@
-"""Projected gradient descent with the Armijo rule: what SPG-GMKL is measured with.
+"""Projected gradient descent with the Armijo rule, the baseline of SPG-GMKL.
 
 A step goes to P(d - s g) with s = 1, 1/2, 1/4, ... until W falls by at least gamma g'(d - P(d - s g)); every inner
-problem is solved to the same high precision. It shares all the rest with :mod:`manykernels.outer.spg`.
+problem is solved to the same high precision. Everything else is that of :mod:`manykernels.outer.spg`.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ def pgd(
 
 class _Descent(ProjectedGradient):
     def search(self, here: Trial, length: float) -> tuple[Trial, float] | None:
-        """Return the first of the points P(d - s g) that lowers W by enough, and s."""
+        """Halve s until the point P(d - s g) lowers W by enough, and return that point and s."""
         share = 1.0
         for _ in range(MOST_HALVINGS):
             weights = self.norm.project(here.weights - share * here.gradient)
-            there = self.evaluate(weights, here.machine)
-            if there.value <= here.value - ENOUGH * float(here.gradient @ (here.weights - weights)):
-                return there, share
+            trial = self.evaluate(weights, here.machine)
+            if trial.value <= here.value - ENOUGH * float(here.gradient @ (here.weights - weights)):
+                return trial, share
             share *= 0.5
         return None

@@ -1,4 +1,4 @@
-"""The methods that the papers compare with: their records. Each is imported when it is called."""
+"""The records of the methods that the papers compare with. Each method is imported when it is called."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from manykernels.outer.spg import NEEDS as PROJECTED
 from manykernels.outer.spg import refuses as cannot_project
 
 _SEARCH = frozenset({"combine", "quad_forms"})
-# SMO holds so many rows of all kernels in a set, and so many bytes of others.
+# SMO works on sets of this many rows of all kernels, and keeps this many bytes of other rows.
 SET_SIZE, CACHE_BYTES = 32, 2**27
 
 
@@ -45,8 +45,8 @@ def _hessian_need(sizes: Sizes, norm: Norm, loss: Loss) -> Need:
 
 def _smo_need(sizes: Sizes, norm: Norm, loss: Loss) -> Need:
     one = 8 * sizes.n_kernels * sizes.n_samples
-    beside = one * (sizes.n_tasks + 3 * SET_SIZE) + min(CACHE_BYTES, one * sizes.n_samples)
-    return matrices(inner_matrices(loss), sizes, beside)
+    rows = one * (sizes.n_tasks + 3 * SET_SIZE) + min(CACHE_BYTES, one * sizes.n_samples)
+    return matrices(inner_matrices(loss), sizes, rows)
 
 
 def _here(name: str) -> str:

@@ -24,7 +24,7 @@ class PreparedTable:
     encoder : TableEncoder
         Turns a table into features; learned from the training rows.
     views : dict
-        From the name of each view to its columns; empty without views.
+        The columns of each view, by its name; empty without views.
     kernels : list of kernels
         On the features.
     balance : Balance or None
@@ -68,13 +68,13 @@ def prepare_table(
     regression : bool, default=False
         Whether the target is a number, not a class.
     views : Views, optional
-        What is said about the columns.
+        What the user said about the columns.
     test_size : float, default=0.25
         The share of the rows to hold out.
     seed : int, default=0
-        Of the choice of these rows.
+        Seed of the choice of these rows.
     balance : {"auto", "yes", "no"}, default="auto"
-        Whether to weigh errors so that each class counts alike.
+        Whether to weight errors so that all classes count alike.
 
     Returns
     -------
