@@ -350,7 +350,7 @@ class TestNarrowKernels:
     def test_are_flagged(self, model, iris):
         report = model.report(*iris, folds=2)
         text = Outline(report.html).text
-        assert "1 kernel with 33.3% of the weight is so narrow that every row is alike only to itself" in text
+        assert "1 kernel with 33.3% of the weight is so narrow that each row is alike only to itself" in text
         assert "too narrow to generalize" in text
         assert '"narrow":["yes","",""]' in report.html
         assert report.learned.too_narrow.refits == pytest.approx([1 / 3, 1 / 3])

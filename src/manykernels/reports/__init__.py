@@ -1,4 +1,4 @@
-"""Tables, plots and the report made from plain results."""
+"""Tables and plots of fitted models, and the report."""
 
 from manykernels.reports.displays import (
     ContributionsDisplay,

@@ -42,9 +42,9 @@ class Balance:
         rare = min(self.counts, key=lambda label: self.counts[label])
         rows = sum(self.counts.values())
         share = f"class {rare!r} has {self.counts[rare]} of {rows} training rows ({self.counts[rare] / rows:.0%})"
-        done = "errors are weighted so that each class counts alike"
+        done = "errors are weighted so that all classes count alike"
         if self.uneven and self.weighted:
-            return [f"The classes are uneven, {share}: {done}; --balance no lets each row count alike."]
+            return [f"The classes are uneven, {share}: {done}; --balance no lets all rows count alike."]
         if self.uneven:
             return [f"The classes are uneven, {share}: look at the balanced accuracy, and consider --balance yes."]
         return [f"As asked, {done}."] if self.weighted else []

@@ -1,6 +1,6 @@
 """Plots of fitted models, one class each; they need matplotlib (``pip install "manykernels[plot]"``).
 
-As scikit-learn's displays: ``from_estimator`` computes and draws, ``plot`` draws again.
+They work like scikit-learn's displays: ``from_estimator`` computes and draws, ``plot`` draws again.
 """
 
 from manykernels.reports.displays.contributions import ContributionsDisplay
