@@ -5,7 +5,7 @@ import builtins
 import numpy as np
 import pytest
 
-import manykernels.literature.smo as pairs
+import manykernels.literature.smo_mkl as pairs
 from manykernels import MKLClassifier, MKLRegressor
 from manykernels.banks import Placement, Recipe, bind
 from manykernels.core.progress import listen
@@ -14,10 +14,10 @@ from manykernels.kernels import Gaussian, KernelBank
 from manykernels.literature.cutting_planes import CuttingPlanes, _conjugate_weights, _derivatives
 from manykernels.literature.hessian import hessian
 from manykernels.literature.level import level
-from manykernels.literature.registry import SMO
+from manykernels.literature.records import SMO
 from manykernels.literature.silp import silp
 from manykernels.literature.simple import reduced_direction, simple
-from manykernels.literature.smo import PairSteps, smo
+from manykernels.literature.smo_mkl import PairSteps, smo
 from manykernels.literature.weight_search import WeightSearch
 from manykernels.losses import EpsilonInsensitive, Hinge, Logistic, Squared, SquaredHinge
 from manykernels.norms import LpNorm, LpPenalty, MixedNorm

@@ -15,7 +15,7 @@ from manykernels import AlignedKernel, MKLClassifier, MKLRegressor, TwoStageMKLR
 from manykernels.kernels import Gaussian, GaussianFamily, GaussianLadder, KernelBank, Linear, standard_bank
 from manykernels.reports import make_report
 from manykernels.reports.html.words import percent
-from manykernels.reports.learned import describe
+from manykernels.reports.summary import describe
 
 VOID = {"meta", "input", "wbr", "br", "img", "link"}
 
@@ -275,7 +275,7 @@ class TestBadInput:
             fitted.report(X.to_numpy()[:, 0].tolist(), y)
 
     def test_comes_before_the_fits(self, fitted, iris, tmp_path, monkeypatch):
-        monkeypatch.setattr("manykernels.reports.report.assess", None)
+        monkeypatch.setattr("manykernels.reports.html_report.assess", None)
         X, y = iris
         with pytest.raises(ValueError, match="feature_names must hold 4 names, one for each feature; got 2"):
             fitted.report(X, y, feature_names=["a", "b"])

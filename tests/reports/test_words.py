@@ -15,7 +15,7 @@ from manykernels.reports.html.words import (
     view_sentence,
 )
 from manykernels.reports.intervals import Interval
-from manykernels.reports.learned import Learned, LearnedPart
+from manykernels.reports.summary import LearnedPart, LearnedSummary
 
 
 def learned(shares, is_family=False, **fields):
@@ -31,7 +31,7 @@ def learned(shares, is_family=False, **fields):
         "too_narrow": None,
     }
     whole = {"refits": np.zeros((0, shares.size)), "narrow": np.zeros(shares.size, bool)} | empty | fields
-    return Learned(places, places, shares, shares, **whole, n_vectors=1, is_family=is_family)
+    return LearnedSummary(places, places, shares, shares, **whole, n_vectors=1, is_family=is_family)
 
 
 def outcome(name, low, high):

@@ -11,7 +11,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score, train_test
 from sklearn.preprocessing import StandardScaler
 
 from manykernels import MKLClassifier
-from manykernels.cli.progress import counting_bar, learning_bar
+from manykernels.cli.learning_bars import counting_bar, learning_bar
 from manykernels.cli.show import report_console, say, show_model, side_console
 from manykernels.kernels import Gaussian
 from manykernels.reports import scores_table

@@ -13,16 +13,16 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV
 from manykernels.cli.document import certificate_of, columns_of, plain, versions, weights_of
 from manykernels.cli.fit import LOSSES
+from manykernels.cli.learning_bars import learning_bar, path_bar
 from manykernels.cli.model_file import EXTRA
 from manykernels.cli.outputs import check_output
-from manykernels.cli.progress import learning_bar, path_bar
 from manykernels.cli.scores import accuracy_row, balanced_accuracy, constant_name, constant_prediction, figures, r2_row
 from manykernels.cli.show import counted, report_console, say, show_columns, show_model, show_notes, side_console
 from manykernels.core.notices import listed
 from manykernels.reports import scores_table
+from manykernels.tables.column_views import read_views
 from manykernels.tables.prepared import PreparedTable, prepare_table
 from manykernels.tables.reading import table_stem
-from manykernels.tables.views import read_views
 
 # Settings of the model file that are facts about the data.
 _OF_DATA = ("rows", "views", "classes", "cv")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sklearn.utils import Bunch
 
-from manykernels.datasets.archive import read_archive
+from manykernels.datasets.npz_format import read_archive
 from manykernels.datasets.openml import OPENML_SETS, fetch
 
 FOLDER_VARIABLE = "MANYKERNELS_DATA"

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import LinAlgError
 
 from manykernels.core.results import Result
-from manykernels.literature.registry import HESSIAN
+from manykernels.literature.records import HESSIAN
 from manykernels.literature.weight_search import SearchPoint, WeightSearch
 from manykernels.outer.quadratic_model import best_weights
 from manykernels.outer.reduced_newton import Curvature

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import Result
 from manykernels.literature.cutting_planes import CuttingPlanes
-from manykernels.literature.registry import LEVEL
+from manykernels.literature.records import LEVEL
 from manykernels.literature.weight_search import SearchPoint, WeightSearch
 from manykernels.problem import Problem
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from manykernels.core.results import Result
-from manykernels.literature.registry import PGD
+from manykernels.literature.records import PGD
 from manykernels.outer.spg import ENOUGH, MOST_HALVINGS, Options, ProjectedGradient, Trial
 from manykernels.problem import Problem
 

@@ -12,7 +12,7 @@ import numpy as np
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import Result
 from manykernels.literature.cutting_planes import CuttingPlanes
-from manykernels.literature.registry import SILP
+from manykernels.literature.records import SILP
 from manykernels.literature.weight_search import SearchPoint, WeightSearch
 from manykernels.outer.reduced_newton import exponent
 from manykernels.problem import Problem

@@ -18,7 +18,7 @@ import numpy as np
 from manykernels.compute.combined import CombinedMatrix
 from manykernels.compute.linalg import add_scaled
 from manykernels.core.results import Result
-from manykernels.literature.registry import SIMPLE
+from manykernels.literature.records import SIMPLE
 from manykernels.literature.weight_search import SearchPoint, WeightSearch
 from manykernels.problem import Problem
 

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from manykernels.tables.balance import Balance, weigh_classes
+from manykernels.tables.column_views import Views
 from manykernels.tables.encoder import TableEncoder
 from manykernels.tables.held_out import hold_out
 from manykernels.tables.reading import read_table
 from manykernels.tables.table_kernels import make_kernels
 from manykernels.tables.target import class_notes, take_target
-from manykernels.tables.views import Views
 
 
 @dataclass(frozen=True)

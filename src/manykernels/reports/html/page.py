@@ -13,10 +13,10 @@ import numpy as np
 
 from manykernels.reports.assessment import Assessment
 from manykernels.reports.html import words
-from manykernels.reports.html.scores import scores_section
-from manykernels.reports.html.tables import Cell, bars, definitions, kernels, table, twin_name
+from manykernels.reports.html.page_tables import Cell, bars, definitions, kernels, table, twin_name
+from manykernels.reports.html.scores_section import scores_section
 from manykernels.reports.intervals import Interval
-from manykernels.reports.learned import Learned, LearnedPart
+from manykernels.reports.summary import LearnedPart, LearnedSummary
 
 _SHOWN_VIEWS, _SHOWN_FORMS, _SHOWN_FEATURES, _SHOWN_STABLE = 15, 12, 20, 12
 # From this share of the weight on, the top of the page says that kernels are too narrow.
@@ -59,12 +59,12 @@ class Facts:
     n_test: int = 0
 
 
-def render(learned: Learned, assessment: Assessment, facts: Facts) -> str:
+def render(learned: LearnedSummary, assessment: Assessment, facts: Facts) -> str:
     """Return the whole page.
 
     Parameters
     ----------
-    learned : Learned
+    learned : LearnedSummary
     assessment : Assessment
     facts : Facts
 
@@ -102,7 +102,7 @@ def render(learned: Learned, assessment: Assessment, facts: Facts) -> str:
     )
 
 
-def _headline(learned: Learned, assessment: Assessment) -> str:
+def _headline(learned: LearnedSummary, assessment: Assessment) -> str:
     sentences = (
         words.kernels_sentence(learned),
         words.view_sentence(learned),
@@ -113,7 +113,7 @@ def _headline(learned: Learned, assessment: Assessment) -> str:
     return f'<p class="lede">{escape(" ".join(text for text in sentences if text))}</p>'
 
 
-def _cards(learned: Learned, assessment: Assessment) -> str:
+def _cards(learned: LearnedSummary, assessment: Assessment) -> str:
     classes, certificate = assessment.classes is not None, learned.certificate
     score = assessment.model.score
     metric = f"{words.metric_words(assessment)} on unseen rows"
@@ -135,7 +135,7 @@ def _cards(learned: Learned, assessment: Assessment) -> str:
     return f'<dl class="cards">{inside}</dl>'
 
 
-def _learned_section(learned: Learned) -> str:
+def _learned_section(learned: LearnedSummary) -> str:
     parts = [
         paragraph(
             "A kernel measures how alike two rows are, and a view is the set of features that it looks at. The model "
@@ -173,7 +173,7 @@ def _counts(part: LearnedPart) -> bool:
     return part.share > 0 or part.refits.max(initial=0.0) >= _MUCH
 
 
-def _sure_section(learned: Learned) -> str:
+def _sure_section(learned: LearnedSummary) -> str:
     return "".join(
         [
             "<h3>Certificate of the optimum</h3>",
@@ -187,7 +187,7 @@ def _sure_section(learned: Learned) -> str:
     )
 
 
-def _certificate(learned: Learned) -> str:
+def _certificate(learned: LearnedSummary) -> str:
     certificate = learned.certificate
     pairs = []
     if not np.isnan(certificate.primal):
@@ -199,7 +199,7 @@ def _certificate(learned: Learned) -> str:
     return paragraph(words.certificate_sentence(certificate) + between) + definitions(pairs)
 
 
-def _stability(learned: Learned) -> str:
+def _stability(learned: LearnedSummary) -> str:
     top = [int(k) for k in learned.order[: min(_SHOWN_STABLE, learned.n_active)]]
     if not top or not learned.refits.shape[0]:
         return ""
@@ -207,7 +207,7 @@ def _stability(learned: Learned) -> str:
     return paragraph(_DOTS, "note") + bars("The largest kernels in the refits", "kernel", parts)
 
 
-def _twins(learned: Learned) -> str:
+def _twins(learned: LearnedSummary) -> str:
     if not learned.twins:
         is_compared = learned.n_active >= 2 and "not compared" not in learned.twins_note
         return paragraph(("No near-duplicates were found. " if is_compared else "") + learned.twins_note)
@@ -227,7 +227,7 @@ def _twins(learned: Learned) -> str:
     return paragraph(text + learned.twins_note) + table("Near-duplicate kernels", heads, rows, sortable=True)
 
 
-def _features_section(learned: Learned) -> str:
+def _features_section(learned: LearnedSummary) -> str:
     text = (
         "The weight of each kernel is divided evenly over the features that it sees; the shares sum to 100%. "
         "This says where the model looks, not in which direction a feature acts, nor what causes what."

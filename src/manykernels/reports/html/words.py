@@ -10,7 +10,7 @@ import numpy as np
 from manykernels.reports.assessment import Assessment, Outcome
 from manykernels.reports.contestants import CONSTANT
 from manykernels.reports.intervals import Interval
-from manykernels.reports.learned import Learned, LearnedPart, Optimum
+from manykernels.reports.summary import LearnedPart, LearnedSummary, Optimum
 from manykernels.tables.balance import UNEVEN, evenness
 
 NOTHING = "\u2013"  # where there is no figure
@@ -141,7 +141,7 @@ def gap_words(gap: float) -> str:
     return f"{100 * gap:.2g}%"
 
 
-def kernels_sentence(learned: Learned) -> str:
+def kernels_sentence(learned: LearnedSummary) -> str:
     """Say how many kernels carry the weight.
 
     Examples
@@ -149,7 +149,7 @@ def kernels_sentence(learned: Learned) -> str:
     >>> from manykernels import MKLClassifier
     >>> from manykernels.kernels import Gaussian
     >>> from manykernels.reports.html.words import kernels_sentence
-    >>> from manykernels.reports.learned import describe
+    >>> from manykernels.reports.summary import describe
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
     >>> kernels_sentence(describe(MKLClassifier([Gaussian(1.0)]).fit(X, y), X))
@@ -172,7 +172,7 @@ def kernels_sentence(learned: Learned) -> str:
     return f"{whole}{few}."
 
 
-def view_sentence(learned: Learned) -> str:
+def view_sentence(learned: LearnedSummary) -> str:
     """Say which view has most of the weight."""
     if len(learned.by_view) < 2 or learned.by_view[0].share == 0:
         return ""
@@ -191,7 +191,7 @@ def _unstable(part: LearnedPart) -> str:
     return f" ({percent(float(low))} to {percent(float(high))} in the refits: not stable)"
 
 
-def narrow_sentence(learned: Learned) -> str:
+def narrow_sentence(learned: LearnedSummary) -> str:
     """Say how many kernels are too narrow, and what that means, if there are any."""
     number = int(learned.narrow.sum())
     if number == 0:
@@ -264,7 +264,7 @@ def certificate_sentence(optimum: Optimum) -> str:
     Examples
     --------
     >>> from manykernels.reports.html.words import certificate_sentence
-    >>> from manykernels.reports.learned import Optimum
+    >>> from manykernels.reports.summary import Optimum
     >>> nan = float("nan")
     >>> certificate_sentence(Optimum(10.01, 10.0, 1e-3, 1e-2, True, True, 7, nan, nan, nan))
     'No other weights and no other predictor can make the objective more than 0.1% smaller. The fit met its tolerance.'
@@ -291,7 +291,7 @@ def convergence_words(optimum: Optimum) -> str:
     Examples
     --------
     >>> from manykernels.reports.html.words import convergence_words
-    >>> from manykernels.reports.learned import Optimum
+    >>> from manykernels.reports.summary import Optimum
     >>> convergence_words(Optimum(10.01, 10.0, 1e-3, 0.0, False, True, 7, *[float("nan")] * 3))
     'stopped after 7 iterations, as asked'
     """
@@ -300,7 +300,7 @@ def convergence_words(optimum: Optimum) -> str:
     return "met its tolerance" if optimum.converged else "did not meet its tolerance"
 
 
-def stability_sentence(learned: Learned) -> str:
+def stability_sentence(learned: LearnedSummary) -> str:
     """Say how much the weights depend on the rows."""
     n_folds = learned.refits.shape[0]
     if n_folds == 0 or learned.n_active == 0:

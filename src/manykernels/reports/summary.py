@@ -64,7 +64,7 @@ class Optimum:
 
 
 @dataclass(frozen=True)
-class Learned:
+class LearnedSummary:
     """What was learned.
 
     Attributes
@@ -131,7 +131,7 @@ class Learned:
 
 def describe(
     estimator: Any, X: Any, refits: Sequence[Division] = (), feature_names: Sequence[str] | None = None, seed: int = 0
-) -> Learned:
+) -> LearnedSummary:
     """Gather what a fitted estimator has learned.
 
     Parameters
@@ -147,13 +147,13 @@ def describe(
 
     Returns
     -------
-    Learned
+    LearnedSummary
 
     Examples
     --------
     >>> from manykernels import MKLClassifier
     >>> from manykernels.kernels import Gaussian
-    >>> from manykernels.reports.learned import describe
+    >>> from manykernels.reports.summary import describe
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
     >>> kernels = [Gaussian(1.0), Gaussian(1.001), Gaussian(0.1, columns=[0])]
@@ -166,7 +166,7 @@ def describe(
     is_family = isinstance(estimator.kernels, Family)
     matched = _matched(names, refits, is_family)
     twins, note = _twins(estimator, X, shares, seed)
-    return Learned(
+    return LearnedSummary(
         names=names,
         views=estimator.kernel_groups_,
         weights=np.atleast_2d(estimator.weights_).mean(axis=0),

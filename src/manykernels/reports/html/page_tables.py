@@ -13,7 +13,7 @@ import numpy as np
 
 from manykernels.reports.html.charts import bar
 from manykernels.reports.html.words import NOTHING, count, figure, percent
-from manykernels.reports.learned import Learned, LearnedPart
+from manykernels.reports.summary import LearnedPart, LearnedSummary
 
 # Kernels in the table without JavaScript, and the most kernels and letters with it, which keep the page small.
 _FIRST, _LISTED, _LISTED_CHARACTERS = 25, 20_000, 1_000_000
@@ -57,7 +57,7 @@ def table(
 
     Examples
     --------
-    >>> from manykernels.reports.html.tables import Cell, table
+    >>> from manykernels.reports.html.page_tables import Cell, table
     >>> "&lt;script&gt;" in table("Names", ["name"], [[Cell("<script>")]])
     True
     """
@@ -81,7 +81,7 @@ def definitions(pairs: Sequence[tuple[str, str]]) -> str:
 
     Examples
     --------
-    >>> from manykernels.reports.html.tables import definitions
+    >>> from manykernels.reports.html.page_tables import definitions
     >>> definitions([("rows", "569")])
     '<dl><div><dt>rows</dt><dd>569</dd></div></dl>'
     """
@@ -103,8 +103,8 @@ def bars(caption: str, head: str, parts: Sequence[LearnedPart], more: str = "") 
     Examples
     --------
     >>> import numpy as np
-    >>> from manykernels.reports.html.tables import bars
-    >>> from manykernels.reports.learned import LearnedPart
+    >>> from manykernels.reports.html.page_tables import bars
+    >>> from manykernels.reports.summary import LearnedPart
     >>> bars("Views", "view", [LearnedPart("image", 0.5, np.array([0.4, 0.6]))]).count('class="dot"')
     2
     """
@@ -125,7 +125,7 @@ def confusion(classes: np.ndarray, truth: np.ndarray, predicted: np.ndarray) -> 
     Examples
     --------
     >>> import numpy as np
-    >>> from manykernels.reports.html.tables import confusion
+    >>> from manykernels.reports.html.page_tables import confusion
     >>> y = np.array(["a", "a", "b"])
     >>> confusion(np.array(["a", "b"]), y, np.array(["a", "b", "b"])).count("<tr>")
     4
@@ -150,18 +150,18 @@ def confusion(classes: np.ndarray, truth: np.ndarray, predicted: np.ndarray) -> 
     )
 
 
-def kernels(learned: Learned) -> str:
+def kernels(learned: LearnedSummary) -> str:
     """Return the table of kernels: the first rows as markup, all of them as data that a script sorts and filters.
 
     Parameters
     ----------
-    learned : Learned
+    learned : LearnedSummary
 
     Examples
     --------
     >>> from manykernels import MKLClassifier
-    >>> from manykernels.reports.html.tables import kernels
-    >>> from manykernels.reports.learned import describe
+    >>> from manykernels.reports.html.page_tables import kernels
+    >>> from manykernels.reports.summary import describe
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
     >>> page = kernels(describe(MKLClassifier().fit(X, y), X))
@@ -188,7 +188,7 @@ def kernels(learned: Learned) -> str:
     )
 
 
-def _columns(learned: Learned) -> list[tuple[str, str]]:
+def _columns(learned: LearnedSummary) -> list[tuple[str, str]]:
     """Return the heads of the table of kernels, and the keys of its data."""
     columns = [("kernel", "names"), ("view", "view"), ("weight #", "weight"), ("share #", "share")]
     if learned.refits.shape[0]:
@@ -197,7 +197,7 @@ def _columns(learned: Learned) -> list[tuple[str, str]]:
     return [*columns, ("too narrow", "narrow")] if learned.narrow.any() else columns
 
 
-def _kernel_data(learned: Learned, order: np.ndarray, names: list[str]) -> dict[str, Any]:
+def _kernel_data(learned: LearnedSummary, order: np.ndarray, names: list[str]) -> dict[str, Any]:
     """Return the columns of the table; views and twins as numbers into lists."""
     of_view = [learned.views[int(k)] for k in order]
     views = {name: place for place, name in enumerate(dict.fromkeys(of_view))}
@@ -243,7 +243,7 @@ def twin_name(number: int) -> str:
 
     Examples
     --------
-    >>> from manykernels.reports.html.tables import twin_name
+    >>> from manykernels.reports.html.page_tables import twin_name
     >>> twin_name(0), twin_name(26)
     ('A', '27')
     """

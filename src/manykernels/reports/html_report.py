@@ -25,12 +25,12 @@ from manykernels.core.files import replacing
 from manykernels.core.rows import is_on_disk
 from manykernels.reports.assessment import Assessment, accuracy, assess
 from manykernels.reports.bars import follow_bar
-from manykernels.reports.checks import check_model, check_path, check_varies, checked_rows
 from manykernels.reports.html import words
 from manykernels.reports.html.page import Facts, render
 from manykernels.reports.intervals import Interval, explained
-from manykernels.reports.learned import Learned, describe
+from manykernels.reports.report_inputs import check_model, check_path, check_varies, checked_rows
 from manykernels.reports.steps import as_seen, last_step, some_rows
+from manykernels.reports.summary import LearnedSummary, describe
 
 _PACKAGES = ("manykernels", "numpy", "scipy", "scikit-learn")
 
@@ -43,7 +43,7 @@ class Report:
     ----------
     html : str
         One HTML file that needs nothing else.
-    learned : Learned
+    learned : LearnedSummary
         Views, kernels, features, certificate.
     assessment : Assessment
         Cross-validated predictions and scores.
@@ -52,7 +52,7 @@ class Report:
     """
 
     html: str
-    learned: Learned
+    learned: LearnedSummary
     assessment: Assessment
     fit_seconds: float
     other_seconds: float

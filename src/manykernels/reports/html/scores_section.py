@@ -12,7 +12,7 @@ from manykernels.reports.assessment import Assessment, Outcome
 from manykernels.reports.contestants import CONSTANT
 from manykernels.reports.html import words
 from manykernels.reports.html.charts import MAX_POINTS, N_COLORS, interval, roc, scatter
-from manykernels.reports.html.tables import Cell, confusion, table
+from manykernels.reports.html.page_tables import Cell, confusion, table
 from manykernels.reports.intervals import Interval, area_under_roc
 
 _HONEST = (

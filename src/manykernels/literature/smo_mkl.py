@@ -22,7 +22,7 @@ from manykernels.compute.compiled import njit
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import Machine, Result
 from manykernels.inner.smo import offsets, violation
-from manykernels.literature.registry import CACHE_BYTES, SET_SIZE, SMO
+from manykernels.literature.records import CACHE_BYTES, SET_SIZE, SMO
 from manykernels.outer.recorder import Recorder
 from manykernels.outer.reduced_newton import exponent
 from manykernels.problem import Problem
@@ -61,7 +61,7 @@ def smo(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: np.
     >>> from manykernels.kernels import Gaussian, KernelBank
     >>> from manykernels.losses import Hinge
     >>> from manykernels.norms import LpNorm
-    >>> from manykernels.literature.smo import smo
+    >>> from manykernels.literature.smo_mkl import smo
     >>> from manykernels.problem import Problem
     >>> X = np.linspace(-3, 3, 30)[:, None]
     >>> bank = bind(KernelBank([Gaussian(w) for w in (0.1, 1.0, 10.0)]), X)

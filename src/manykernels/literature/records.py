@@ -49,8 +49,8 @@ def _smo_need(sizes: Sizes, norm: Norm, loss: Loss) -> Need:
     return matrices(inner_matrices(loss), sizes, rows)
 
 
-def _here(name: str) -> str:
-    return f"manykernels.literature.{name}:{name}"
+def _here(name: str, module: str = "") -> str:
+    return f"manykernels.literature.{module or name}:{name}"
 
 
 PGD = Solver("pgd", _here("pgd"), PROJECTED, cannot_project, for_inner_solver, draws=True, paper="SPG-GMKL")
@@ -61,6 +61,11 @@ HESSIAN = Solver(
     "hessian", _here("hessian"), _SEARCH | {"matvecs", "coefficients"}, _needs_p_1, _hessian_need, paper="HessianMKL"
 )
 SMO = Solver(
-    "smo", _here("smo"), _SEARCH | {"matvecs", "rows", "coefficients"}, _smo_refuses, _smo_need, paper="SMO-MKL"
+    "smo",
+    _here("smo", "smo_mkl"),
+    _SEARCH | {"matvecs", "rows", "coefficients"},
+    _smo_refuses,
+    _smo_need,
+    paper="SMO-MKL",
 )
 SOLVERS = {solver.name: solver for solver in (PGD, SIMPLE, SILP, LEVEL, HESSIAN, SMO)}

@@ -20,7 +20,12 @@ EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
 def kernels_table(
-    names: Sequence[str], weights: ArrayLike, top: int = 15, *, title: str = "Learned kernels", what: str = "kernel"
+    names: Sequence[str],
+    weights: ArrayLike,
+    top: int = 15,
+    *,
+    title: str = "Learned kernels",
+    what: str = "kernel",
 ) -> Table:
     """Show the kernels, or the views, with the largest weights.
 

@@ -70,7 +70,7 @@ def greedy(
     >>> import numpy as np
     >>> from manykernels.banks import bind_family
     >>> from manykernels.alignment import Target
-    >>> from manykernels.alignment.greedy import greedy
+    >>> from manykernels.alignment.greedy_alignment import greedy
     >>> from manykernels.kernels import GaussianFamily
     >>> X = np.random.default_rng(0).normal(size=(80, 3))
     >>> result = greedy(bind_family(GaussianFamily(0.1, 100.0), X), Target.of_classes(X[:, 0] > 0))
