@@ -36,7 +36,7 @@ from manykernels.kernels.family import BoundFamily
 METHODS = ("corrective", "stagewise", "frank_wolfe")
 # Kernels of a list that join at once: a pass over all of them is expensive.
 _AT_ONCE = 32
-# The certificate for a family is for so many times the total weight.
+# The certificate for a family is for this many times the total weight.
 _MARGIN = 10.0
 # A gain in alignment below this is rounding.
 _ROUNDING = 1e-12

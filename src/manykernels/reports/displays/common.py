@@ -187,10 +187,10 @@ def of_task(values: Any, task: int | None, what: str) -> Any:
 
 
 def check_lengths(**parts: Sized) -> None:
-    """Raise ValueError unless all parts are of one length."""
+    """Raise ValueError unless all parts have the same length."""
     sizes = {name: len(values) for name, values in parts.items()}
     if len(set(sizes.values())) > 1:
-        raise ValueError("These must be of one length: " + ", ".join(f"{k} ({n})" for k, n in sizes.items()) + ".")
+        raise ValueError("These must have the same length: " + ", ".join(f"{k} ({n})" for k, n in sizes.items()) + ".")
 
 
 def check_limit(value: Any, name: str) -> None:
