@@ -1,6 +1,6 @@
 """Precomputed kernels: texts, compared by their pieces of 2, 3 and 4 letters.
 
-Any similarity that is a kernel will do: of strings, graphs or molecules. The matrices are made once for all samples, and
+Any similarity that is a kernel will do: of strings, graphs, molecules. The matrices are made once for all samples, and
 X is the column of sample numbers, so that cross-validation cuts them like any other data. Here the samples are names of
 animals and of chemical elements, and the question is which length of pieces tells the two apart.
 """
