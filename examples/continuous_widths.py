@@ -1,8 +1,8 @@
 """Continuous widths: no grid at all.
 
-`GaussianFamily(low, high)` is all widths between two. The best one is searched, joins, and the weights are learned
-anew, until the gap says that no width is left that would help. `DirichletFamily` does the same for frequencies: it
-finds the period of a signal that a grid would have missed.
+`GaussianFamily(low, high)` has all widths between two. The best one is searched and joins, and the weights are learned
+anew, until the gap says that no other width would help. `DirichletFamily` does the same for frequencies: it finds the
+period of a signal that a grid would have missed.
 """
 
 import numpy as np

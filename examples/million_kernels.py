@@ -1,7 +1,7 @@
 """A million kernels: 33,000 widths on each of 31 sets of features.
 
 Gaussian kernels are smooth in the logarithm of their width, so that sixty of them stand for any number: all passes over
-the kernels are interpolated, with an error below 5e-8, and those that are chosen in the end are computed exactly.
+the kernels are interpolated, with an error below 5e-8, and the kernels chosen in the end are computed exactly.
 """
 
 import time

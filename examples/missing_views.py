@@ -1,8 +1,8 @@
 """Missing views: patients for whom a whole measurement is absent.
 
-Breast-cancer measurements in two views, size and shape. A third of the patients lacks the shape: their columns are NaN,
-and with `missing="ignore"` their kernel values there are 0. `MixedNorm(2)` picks few kernels within each view and lets
-both take part. The alternative, to leave these patients out, learns from two thirds of the data.
+Breast-cancer measurements in two views, size and shape. A third of the patients lack the shape: these columns are NaN,
+and with `missing="ignore"` their kernel values for this view are 0. `MixedNorm(2)` picks few kernels within each view
+and lets both take part. The alternative, leaving these patients out, learns from two thirds of the data.
 """
 
 import numpy as np

@@ -2,7 +2,7 @@
 
 `partial_fit` learns from batches. The kernels have finite feature maps (`Linear`, `RandomFourier`), so that nothing of
 the old samples is kept. Each batch is first predicted, then learned from. `alpha` decides how many kernels are left:
-the linear one, which knows nothing here, is out.
+the linear one, which does not help here, is out.
 """
 
 import numpy as np

@@ -2,7 +2,7 @@
 
 Any similarity that is a kernel will do: of strings, graphs, molecules. The matrices are made once for all samples, and
 X is the column of sample numbers, so that cross-validation cuts them like any other data. Here the samples are names of
-animals and of chemical elements, and the question is which length of the pieces tells them apart.
+animals and of chemical elements, and the question is which length of pieces tells the two apart.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
 """Two stages: a kernel by its alignment with the classes, then any learner.
 
 The kernel is learned once, without a predictor; each learner only sees the matrix. With one width for all features the
-alignment is lower than with one for each; whether that lasts on new samples, `held_out_alignment_` tells.
+alignment is lower than with one for each; `held_out_alignment_` says whether that lasts on new samples.
 """
 
 from sklearn.datasets import load_wine

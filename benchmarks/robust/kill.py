@@ -41,7 +41,7 @@ def make_cases() -> dict[str, Case]:
     """Fit models that are large enough to take a while to save."""
     from manykernels import MKLRegressor, MKLRegressorCV, TwoStageMKLRegressor, UFOMKLRegressor, load
     from manykernels.kernels import Gaussian, GaussianFamily, Linear
-    from manykernels.reports.report import Report
+    from manykernels.reports.html_report import Report
 
     rng = np.random.default_rng(0)
     X = rng.standard_normal((800, 400))
@@ -70,18 +70,18 @@ def make_cases() -> dict[str, Case]:
 def written_in_place() -> Iterator[None]:
     """Let the library write to the file itself."""
     from manykernels.estimators import archive
-    from manykernels.reports import report
+    from manykernels.reports import html_report
 
     @contextmanager
     def place(path: Any) -> Iterator[Path]:
         yield Path(path)
 
     before = archive.replacing
-    archive.replacing = report.replacing = place  # type: ignore[assignment]
+    archive.replacing = html_report.replacing = place  # type: ignore[assignment]
     try:
         yield
     finally:
-        archive.replacing = report.replacing = before
+        archive.replacing = html_report.replacing = before
 
 
 # -- in mid-save ----------------------------------------------------------------------------------------------

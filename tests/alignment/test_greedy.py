@@ -9,7 +9,7 @@ from scipy.optimize import minimize_scalar
 
 from manykernels.alignment import Target
 from manykernels.alignment.finite import quadratic
-from manykernels.alignment.greedy import METHODS, _Selection, greedy
+from manykernels.alignment.greedy_alignment import METHODS, _Selection, greedy
 from manykernels.banks import Data, Placement, Recipe, bind, bind_family
 from manykernels.core.progress import listen
 from manykernels.kernels import Gaussian, GaussianFamily, GaussianLadder, KernelBank, Linear, ProductKernels

@@ -383,7 +383,7 @@ def test_errors_name_the_matrix_that_is_wrong():
 
 def test_errors_name_a_target_of_another_size():
     for target in (np.eye(4), Target.of_classes([0, 1, 0, 1])):
-        with pytest.raises(ValueError, match="K is for 3 samples, but target for 4"):
+        with pytest.raises(ValueError, match="K is for 3 samples, but target is for 4"):
             centered_alignment(np.eye(3), target)
 
 

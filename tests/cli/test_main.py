@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from manykernels.cli import fitting, progress
+from manykernels.cli import fitting, learning_bars
 from manykernels.cli.main import main
 
 FIT = ("fit", "people.csv", "--target", "churn")
@@ -136,7 +136,7 @@ class TestTrouble:
 
     @pytest.mark.usefixtures("people")
     def test_interrupt_of_a_fit_that_would_keep_its_model(self, capsys, monkeypatch):
-        monkeypatch.setattr(progress.GapMeter, "__call__", lambda *_: signal.raise_signal(signal.SIGINT))
+        monkeypatch.setattr(learning_bars.GapMeter, "__call__", lambda *_: signal.raise_signal(signal.SIGINT))
         assert main(FIT) == 130
         assert capsys.readouterr().err.splitlines()[-1] == "manykernels: interrupted"
         assert not Path("people.mkl").exists()

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 from rich.progress import Progress
 
-from manykernels.cli.progress import GapMeter, counting_bar, learning_bar, path_bar
+from manykernels.cli.learning_bars import GapMeter, counting_bar, learning_bar, path_bar
 from manykernels.core.progress import emit, reached
 from manykernels.reports.bars import TimeLeft
 

@@ -235,7 +235,9 @@ class TestOpened:
 
 
 @pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize(("options", "advice"), [((), "try --cv"), (("--cv", 2), "the columns may not tell")])
+@pytest.mark.parametrize(
+    ("options", "advice"), [((), "try --cv"), (("--cv", 2), "the columns may not predict the target")]
+)
 def test_says_when_nothing_was_learned(run, options, advice):
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"a": rng.normal(size=90), "y": rng.choice(["p", "q"], 90, p=[0.7, 0.3])})

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-import manykernels.literature.smo as pairs
+import manykernels.literature.smo_mkl as pairs
 from manykernels import MKLClassifier
 from manykernels.core.solver import Sizes
 from manykernels.kernels import Gaussian
-from manykernels.literature.registry import SMO
-from manykernels.literature.smo import PairSteps, smo
+from manykernels.literature.records import SMO
+from manykernels.literature.smo_mkl import PairSteps, smo
 from manykernels.losses import Hinge
 from manykernels.norms import LpNorm
 from manykernels.norms.lp import power_norm

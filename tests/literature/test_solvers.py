@@ -11,7 +11,7 @@ from manykernels.literature.hessian import hessian
 from manykernels.literature.level import level
 from manykernels.literature.silp import silp
 from manykernels.literature.simple import simple
-from manykernels.literature.smo import smo
+from manykernels.literature.smo_mkl import smo
 from manykernels.losses import EpsilonInsensitive, Hinge, Logistic, Squared, SquaredHinge
 from manykernels.norms import LpNorm, LpPenalty, MixedNorm
 from manykernels.norms.lp import power_norm

@@ -101,7 +101,7 @@ def test_no_fit_sees_the_rows_that_it_predicts():
     X = np.column_stack([np.arange(40.0), np.zeros(40)])
     found = assess(Spy(), X, np.arange(40) % 2)
     assert len(found.refits) == 5
-    assert ("uniform sum", "these kernels are no list that could be summed") in found.skipped
+    assert ("uniform sum", "these kernels are not a list that could be summed") in found.skipped
 
 
 @pytest.mark.parametrize(

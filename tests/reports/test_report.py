@@ -16,7 +16,7 @@ from manykernels import AlignedKernel, MKLClassifier, MKLRegressor, TwoStageMKLR
 from manykernels.kernels import Gaussian, GaussianFamily, GaussianLadder, KernelBank, Linear, standard_bank
 from manykernels.reports import make_report
 from manykernels.reports.html.words import percent
-from manykernels.reports.learned import describe
+from manykernels.reports.summary import describe
 
 VOID = {"meta", "input", "wbr", "br", "img", "link"}
 
@@ -286,7 +286,7 @@ class TestBadInput:
             fitted.report(X.to_numpy()[:, 0].tolist(), y)
 
     def test_comes_before_the_fits(self, fitted, iris, tmp_path, monkeypatch):
-        monkeypatch.setattr("manykernels.reports.report.assess", None)
+        monkeypatch.setattr("manykernels.reports.html_report.assess", None)
         X, y = iris
         with pytest.raises(ValueError, match="feature_names must hold 4 names, one for each feature; got 2"):
             fitted.report(X, y, feature_names=["a", "b"])
@@ -361,7 +361,7 @@ class TestNarrowKernels:
     def test_are_flagged(self, model, iris):
         report = model.report(*iris, folds=2)
         text = Outline(report.html).text
-        assert "1 kernel with 33.3% of the weight is so narrow that every row is alike only to itself" in text
+        assert "1 kernel with 33.3% of the weight is so narrow that each row is alike only to itself" in text
         assert "too narrow to generalize" in text
         assert '"narrow":["yes","",""]' in report.html
         assert report.learned.too_narrow.refits == pytest.approx([1 / 3, 1 / 3])

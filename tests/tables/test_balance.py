@@ -33,7 +33,7 @@ def test_auto(sizes, uneven, weighted):
 def test_what_was_asked_for():
     assert weigh_classes(classes(50, 50), "yes").class_weight == "balanced"
     assert weigh_classes(classes(50, 50), "yes").notes() == [
-        "As asked, errors are weighted so that each class counts alike."
+        "As asked, errors are weighted so that all classes count alike."
     ]
     never = weigh_classes(classes(99, 1), "no")
     assert never.class_weight is None

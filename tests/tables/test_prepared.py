@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from manykernels.tables.column_views import Views
 from manykernels.tables.encoder import encode_table
 from manykernels.tables.held_out import held_out
 from manykernels.tables.prepared import prepare_table
 from manykernels.tables.target import take_target
-from manykernels.tables.views import Views
 
 SETTINGS = {"rows": 80, "test_size": 0.25, "seed": 0, "regression": False}
 

@@ -120,7 +120,7 @@ class TestSeparated:
 
     def test_no_compression(self, tmp_path):
         (tmp_path / "a.csv.gz").write_text("a,b\n1,2\n")
-        with pytest.raises(ValueError, match="it is no gzip file, or it is damaged"):
+        with pytest.raises(ValueError, match="it is not a gzip file, or it is damaged"):
             read_table(tmp_path / "a.csv.gz")
 
     def test_broken_compression(self, tmp_path):
@@ -141,7 +141,7 @@ class TestParquet:
         assert read_table(tmp_path / "people.parquet")["city"].tolist() == ["Rome", "New York"]
 
     def test_bad_content(self, write):
-        with pytest.raises(ValueError, match="cannot be read as parquet: it is no Parquet file, or it is damaged"):
+        with pytest.raises(ValueError, match="cannot be read as parquet: it is not a Parquet file, or it is damaged"):
             read_table(write("bad.parquet", "age,city\n"))
 
 
@@ -184,8 +184,8 @@ class TestARFF:
             ("@attribute a numeric\n@data\n1,2\n", "line 4 has 2 values for 1 attributes"),
             ("@attribute a numeric\n@data\n{0 1}\n", "line 4 is sparse"),
             ("@attribute a {x,y}\n@data\nz\n", "'a' has the value 'z'"),
-            ("@attribute a numeric\n@data\nmany\n", "'a' has the value 'many', which is no number"),
-            ("@attribute a date\n@data\nsoon\n", "'a' has the value 'soon', which is no date"),
+            ("@attribute a numeric\n@data\nmany\n", "'a' has the value 'many', which is not a number"),
+            ("@attribute a date\n@data\nsoon\n", "'a' has the value 'soon', which is not a date"),
             ("@attribute a relational\n@data\n1\n", "type 'relational'"),
             ("age,city\n", "line 2 should be @relation"),
         ],

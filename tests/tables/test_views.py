@@ -2,7 +2,7 @@
 
 import pytest
 
-from manykernels.tables.views import Views, read_views
+from manykernels.tables.column_views import Views, read_views
 
 NAMES = ["age", "lab_hb", "lab_crp", "scan:left", "scan:right", "age [years]", "zip.code"]
 

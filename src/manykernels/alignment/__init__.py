@@ -1,4 +1,4 @@
-"""Two stages: a kernel is learned by its alignment with the target, and then any learner with that kernel."""
+"""Two stages: a kernel is learned by its alignment with the target, and then any learner is fitted with it."""
 
 from manykernels.alignment.measures import (
     Target,

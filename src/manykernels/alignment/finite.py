@@ -48,15 +48,16 @@ class Aligned:
     alignment : float
         Of the combined kernel, centered, on the training data.
     bound : float
-        What no weights exceed; of a family, no weights of up to ten times the total. NaN where it was not asked for.
+        The alignment that no weights exceed; for a family, no weights of up to ten times the total. NaN where it was
+        not asked for.
     exact : bool
-        Whether the bound is one, which it is if the search for the best kernel is exact.
+        Whether the bound is proved, which it is if the search for the best kernel is exact.
     converged : bool
         Whether ``gap`` fell to the tolerance.
     n_iter : int
     interrupted : bool
     trace : list of Step
-        The objective is 1 - alignment, the gap that of bound and alignment.
+        The objective is 1 - alignment, the gap is bound - alignment.
     """
 
     bank: Any
@@ -77,7 +78,7 @@ class Aligned:
 
 @one_blas_thread()
 def uniform(bank: Any, target: Target) -> Aligned:
-    """Weigh all kernels that are not constant alike.
+    """Give the same weight to all kernels that are not constant.
 
     Examples
     --------
@@ -91,12 +92,12 @@ def uniform(bank: Any, target: Target) -> Aligned:
     array([1., 0.])
     """
     norms = centered_norms(bank, target.weight)
-    return _found(bank, target, (norms > 0).astype(float))
+    return _not_optimized(bank, target, (norms > 0).astype(float))
 
 
 @one_blas_thread()
 def independent(bank: Any, target: Target) -> Aligned:
-    """Weigh each kernel by its own alignment, whatever the others are.
+    """Weight each kernel by its own alignment, whatever the others are.
 
     Examples
     --------
@@ -110,7 +111,7 @@ def independent(bank: Any, target: Target) -> Aligned:
     >>> independent(bank, Target.of_classes([1, 1, -1, -1])).weights.round(2)
     array([1., 0.])
     """
-    return _found(bank, target, np.maximum(alignments(bank, target), 0.0))
+    return _not_optimized(bank, target, np.maximum(alignments(bank, target), 0.0))
 
 
 @one_blas_thread()
@@ -133,8 +134,8 @@ def quadratic(bank: Any, target: Target) -> Aligned:
     >>> X = np.random.default_rng(0).normal(size=(40, 2))
     >>> kernels = [Gaussian(1.0, columns=[j]) for j in range(2)]
     >>> bank = bind(kernels, X, placement=Placement(precision="double"))
-    >>> found = quadratic(bank, Target.of_values(X[:, 0]))
-    >>> found.weights.round(2), bool(found.bound - found.alignment < 1e-9)
+    >>> result = quadratic(bank, Target.of_values(X[:, 0]))
+    >>> result.weights.round(2), bool(result.bound - result.alignment < 1e-9)
     (array([0.97, 0.03]), True)
     """
     target.check_size(bank.n_samples)
@@ -143,7 +144,7 @@ def quadratic(bank: Any, target: Target) -> Aligned:
     used = np.flatnonzero(norms > rounding_level(bank, target.weight))
     weights = np.zeros(bank.n_kernels)
     if not np.any(b[used] > 0):
-        return replace(_found(bank, target, weights), bound=0.0)
+        return replace(_not_optimized(bank, target, weights), bound=0.0)
     weights[used] = nonnegative(G[np.ix_(used, used)], b[used])
     reached = aligned(weights, G, b, target)
     violation = float(np.max((b - G @ weights)[used] / norms[used]))
@@ -177,7 +178,7 @@ def aligned(weights: np.ndarray, G: np.ndarray, b: np.ndarray, target: Target) -
 
 
 def upper_bound(reached: float, violation: float, radius: float, target: Target) -> float:
-    """Return what the alignment of no combination with a total weight of up to ``radius`` exceeds.
+    """Return an upper bound of the alignment of all combinations with a total weight of up to ``radius``.
 
     ``violation`` is the largest <K_k, T - K> over the kernels. At its best length the distance of the combination is
     ||T||^2 (1 - A^2), and by convexity no other is closer by more than 2 radius violation. For kernels of norm 1, the
@@ -186,8 +187,8 @@ def upper_bound(reached: float, violation: float, radius: float, target: Target)
     return min(1.0, float(np.sqrt(reached**2 + 2.0 * radius * max(violation, 0.0) / target.norm**2)))
 
 
-def _found(bank: Any, target: Target, weights: np.ndarray) -> Aligned:
-    """Return weights that were not optimized; all kernels alike if none is worth any."""
+def _not_optimized(bank: Any, target: Target, weights: np.ndarray) -> Aligned:
+    """Return the result for weights that were not optimized; equal weights if all of these are 0."""
     total = float(weights.sum())
     weights = weights / total if total > 0 else alike(bank)
     return Aligned(bank, weights, combined_alignment(bank, weights, target))

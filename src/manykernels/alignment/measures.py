@@ -5,8 +5,8 @@ With sample weights w, <K, L>_w = sum_ij w_i w_j K_ij L_ij, and a kernel is cent
     A(K, L) = <K_c, L_c>_w / (||K_c||_w ||L_c||_w),     K_c = H K H'
 
 A weight of 2 counts like two copies of a sample. Centering one of the two matrices is enough: with M_ij = w_i w_j
-(K_c)_ij, whose rows sum to 0, <K_c, L_c>_w = <M, L>. So the kernels of a bank are centered at most in blocks, and never
-held that way.
+(K_c)_ij, whose rows sum to 0, <K_c, L_c>_w = <M, L>. So the kernels of a bank are centered in blocks at most, and the
+centered ones are never held.
 
 The target is T = sum_t f_t f_t' with vectors f_t of weighted mean 0: the one-hot coded classes, or the values of a
 regression. Then <K_c, T>_w = sum_t (w f_t)' K (w f_t), a quadratic form.
@@ -30,12 +30,12 @@ _SMALL, _LARGE = 1e-50, 1e50
 
 @dataclass(frozen=True)
 class Target:
-    """What a kernel is to look like.
+    """The target with which a kernel is to be aligned.
 
     Attributes
     ----------
     values : ndarray of shape (n_columns, n_samples)
-        Of weighted mean 0; huge and tiny ones in another unit.
+        Of weighted mean 0; huge and tiny values are in another unit.
     weight : ndarray of shape (n_samples,)
 
     Examples
@@ -53,7 +53,7 @@ class Target:
 
     @classmethod
     def of_classes(cls, y: Any, sample_weight: Any = None) -> Target:
-        """Return the target of a classification: one column a class."""
+        """Return the target of a classification: one column per class."""
         y = np.asarray(y)
         return cls._centered((y[None, :] == np.unique(y)[:, None]).astype(float), sample_weight)
 
@@ -70,7 +70,7 @@ class Target:
         size = float(np.abs(values).max(initial=0.0))
         values = values / power_of_two(size) if not _SMALL < size < _LARGE else values
         centered = values - np.average(values, axis=1, weights=weight)[:, None]
-        # What is left of a constant target is rounding.
+        # What centering leaves of a constant target is rounding.
         constant = np.abs(centered).max(axis=1) <= 1e-14 * np.abs(values).max(axis=1)
         centered[constant] = 0.0
         return cls(centered, weight)
@@ -86,9 +86,9 @@ class Target:
         return float(np.linalg.norm(self.values @ self.pull.T))
 
     def check_size(self, n_samples: int) -> None:
-        """Raise if the target is not one for so many samples."""
+        """Raise if the target is not for this number of samples."""
         if self.weight.size != n_samples:
-            raise ValueError(f"The kernels are for {n_samples} samples, but target for {self.weight.size}.")
+            raise ValueError(f"The kernels are for {n_samples} samples, but target is for {self.weight.size}.")
 
     def matrix(self) -> np.ndarray:
         """Return M with <M, K> = <K_c, T>_w, shape (n, n)."""
@@ -144,7 +144,7 @@ def centered_alignment(K: np.ndarray, target: Any, sample_weight: Any = None) ->
     K = _checked(K, "K")
     n_target = target.weight.size if isinstance(target, Target) else _checked(target, "target").shape[0]
     if n_target != K.shape[0]:
-        raise ValueError(f"K is for {K.shape[0]} samples, but target for {n_target}.")
+        raise ValueError(f"K is for {K.shape[0]} samples, but target is for {n_target}.")
     if isinstance(target, Target):
         M = centered(K, target.weight)
         return _ratio(float(np.sum(target.values * (target.values @ M))), _norm(M, K), target.norm)
@@ -184,9 +184,9 @@ def alignments(bank: Any, target: Target) -> np.ndarray:
 
 @one_blas_thread()
 def feature_space_measure(K: Any, y: Any) -> Any:
-    """Return the spread of the classes between their centers, divided by the distance of the centers: small is good.
+    """Return the spread of the classes along the line between their centers, divided by the length of that line.
 
-    For more than two classes it is the mean over all pairs.
+    Small is good. For more than two classes it is the mean over all pairs.
 
     Parameters
     ----------
@@ -213,21 +213,21 @@ def feature_space_measure(K: Any, y: Any) -> Any:
     classes, counts = np.unique(y, return_counts=True)
     if classes.size < 2 or counts.min() < 2:
         raise ValueError(f"y must have two classes or more, of at least two samples each, got {counts.tolist()}.")
-    found = []
+    ratios = []
     for one, other in combinations(classes, 2):
-        own = [y == one, y == other]
-        direction = own[0] / own[0].sum() - own[1] / own[1].sum()
+        members = [y == one, y == other]
+        direction = members[0] / members[0].sum() - members[1] / members[1].sum()
         projected = (K @ direction)[None] if is_matrix else K.matvecs(direction)
         squared = projected @ direction
-        spread = sum(projected[:, part].std(axis=1, ddof=1) for part in own)
-        # The centers of a constant kernel are apart by rounding only.
-        found.append(np.divide(spread, squared, out=np.full(squared.shape, np.inf), where=squared > 1e-14 * largest))
-    mean = np.mean(found, axis=0)
+        spread = sum(projected[:, rows].std(axis=1, ddof=1) for rows in members)
+        # With a constant kernel the centers differ by rounding only.
+        ratios.append(np.divide(spread, squared, out=np.full(squared.shape, np.inf), where=squared > 1e-14 * largest))
+    mean = np.mean(ratios, axis=0)
     return float(mean[0]) if is_matrix else mean
 
 
 def overfits(alignment: float, held_out: float) -> bool:
-    """Return whether an alignment on samples held out is far below that on the training data; NaN is not.
+    """Return whether an alignment on samples held out is far below that on the training data; False for NaN.
 
     Examples
     --------
@@ -272,7 +272,7 @@ def feature_space_scorer(estimator: Any, X: Any, y: Any) -> float:
 
 
 def centered_norms(bank: Any, weight: np.ndarray) -> np.ndarray:
-    """Return ||K_c||_w of all kernels of a bank, 0 where that is rounding."""
+    """Return ||K_c||_w of all kernels of a bank, 0 where that is only rounding."""
     norms = np.sqrt(np.maximum(bank.centered_squares(weight), 0.0))
     # What centering leaves of a constant kernel is rounding.
     norms[norms <= rounding_level(bank, weight)] = 0.0
@@ -294,7 +294,7 @@ def _checked(K: Any, name: str) -> np.ndarray:
 
 
 def checked_weight(sample_weight: Any, n_samples: int) -> np.ndarray:
-    """Return sample weights as an array, ones if there are none, or say what is wrong with them."""
+    """Return sample weights as an array, ones if None; raise ValueError if they are not valid."""
     if sample_weight is None:
         return np.ones(n_samples)
     weight = np.asarray(sample_weight, dtype=float)
@@ -306,7 +306,7 @@ def checked_weight(sample_weight: Any, n_samples: int) -> np.ndarray:
 
 
 def _norm(M: np.ndarray, K: np.ndarray) -> float:
-    """Return ||K_c||_w, given M of :func:`centered`; 0 where that is rounding."""
+    """Return ||K_c||_w, given M of :func:`centered`; 0 where that is only rounding."""
     square = float(np.vdot(M, K))
     return float(np.sqrt(square)) if square > 1e-14 * float(np.abs(M).sum() * np.abs(K).max()) else 0.0
 

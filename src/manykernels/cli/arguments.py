@@ -1,4 +1,4 @@
-"""Types of arguments: text in, a checked number out."""
+"""Types of arguments: each turns text into a checked number."""
 
 import argparse
 import math

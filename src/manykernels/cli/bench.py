@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 DESCRIPTION = """\
-Run a benchmark of the repository: its scripts stand in the folder benchmarks,
-which an installed package does not have. Start it in a checkout."""
+Run a benchmark of the repository. The scripts are in its folder benchmarks,
+which an installed package does not have: start this in a checkout."""
 EPILOG = """\
 examples:
   manykernels bench list
@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def find_scripts(folder: Path) -> dict[str, str]:
-    """Return the first line of what each script says of itself, by its path without suffix; a script has a main."""
+    """Return the first line of each script's docstring, by its path without suffix; a script has a main function."""
     scripts = {}
     for path in sorted(folder.rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -63,7 +63,7 @@ def show_scripts(scripts: dict[str, str]) -> None:
 
 
 def run_script(module: str, arguments: list[str]) -> None:
-    """Run a module of the checkout as a program of its own."""
+    """Run a module of the checkout as a separate program."""
     before, path = sys.argv, sys.path[:]
     sys.argv = [module, *arguments]
     sys.path.insert(0, str(Path.cwd()))

@@ -1,4 +1,4 @@
-"""``manykernels demo``: a fit on data that come with scikit-learn, beside two simpler choices."""
+"""``manykernels demo``: a fit on data that come with scikit-learn, compared with two simpler models."""
 
 import argparse
 import time
@@ -11,7 +11,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score, train_test
 from sklearn.preprocessing import StandardScaler
 
 from manykernels import MKLClassifier
-from manykernels.cli.progress import counting_bar, learning_bar
+from manykernels.cli.learning_bars import counting_bar, learning_bar
 from manykernels.cli.show import report_console, say, show_model, side_console
 from manykernels.kernels import Gaussian
 from manykernels.reports import scores_table
@@ -28,8 +28,8 @@ example:
 
 SEED = 0
 CAUTION = """\
-Cross-validated is on the training part; the single kernel is the one that
-does best there, so its figure is an optimistic one.
+Cross-validation is on the training part; the single kernel is the one that
+does best there, so its figure is optimistic.
 """
 NEXT_STEPS = """\
 Next, learn from your own table:  manykernels fit TABLE --target COLUMN
@@ -95,7 +95,7 @@ def _data() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, list[str]]:
 
 
 def _best_single(side: Console, kernels: list[Any], X: np.ndarray, y: np.ndarray) -> MKLClassifier:
-    """Fit the kernel that cross-validates best on the training part; the held-out part has no say."""
+    """Fit the kernel that cross-validates best on the training part; the held-out part plays no role."""
     # A width of 1 stands for its neighbors on a single feature, which keeps the search to a few seconds.
     candidates = [
         kernel for kernel in kernels if kernel.group == ALL or (isinstance(kernel, Gaussian) and kernel.width == 1.0)

@@ -20,13 +20,13 @@ def columns_of(encoder: TableEncoder, views: dict[str, list[str]]) -> list[dict[
     encoder : TableEncoder
         Fitted.
     views : dict
-        From the name of each view to its columns.
+        The columns of each view, by its name.
 
     Returns
     -------
     columns : list of dict
-        With the name, the kind, the view (None without views), and the number of outputs; a column that is left out
-        has the kind None and a reason.
+        Each has the name, the kind, the view (None without views), and the number of outputs; a column that is left
+        out has the kind None and a reason.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def columns_of(encoder: TableEncoder, views: dict[str, list[str]]) -> list[dict[
 
 
 def weights_of(model: Any) -> dict[str, Any]:
-    """Return the weights of the kernels that have one, and of the views (without views: of the columns).
+    """Return the positive weights of kernels, and those of the views (without views: of the columns).
 
     Parameters
     ----------
@@ -98,12 +98,12 @@ def versions() -> dict[str, str]:
 
 
 def plain(value: Any) -> Any:
-    """Return a value that JSON can hold: infinity as "inf", what is not a number as None.
+    """Return a value that JSON can hold: infinity becomes "inf", NaN becomes None.
 
     Parameters
     ----------
     value : object
-        Numbers of NumPy or Python, text, lists and dicts of them.
+        Numbers of NumPy or Python, text, and lists and dicts of these.
 
     Returns
     -------

@@ -12,13 +12,13 @@ to score the model.
 Columns may be numbers, true or false, categories, dates or free text, with
 missing values; what each one is taken for is printed. There are kernels for
 each column and for all together: Gaussian and polynomial ones for numbers and
-dates, whether they agree for categories, words and letters for text."""
+dates, agreement for categories, words and pieces of words for text."""
 EPILOG = """\
 views:
   --views prefix makes a view of the columns whose names begin alike, up to the
-  first _ . or : (rna_tp53, rna_egfr; clinical.age, clinical.sex). A file says
-  more, for some columns also what they are: number, boolean, category, date,
-  text, or ignore. The first view that has a column keeps it.
+  first _ . or : (rna_tp53, rna_egfr; clinical.age, clinical.sex). A file can
+  say more, also what some columns are: number, boolean, category, date, text,
+  or ignore. A column belongs to the first view that matches it.
     [views]
     blood = ["hb", "lab_*"]
     scan = ["mri_*"]
@@ -38,8 +38,8 @@ FOLDS = 5
 
 # Flag, type, default, placeholder, explanation.
 NUMBERS = (
-    ("--norm", norm, 1.0, "P", "1 picks few kernels, inf takes all alike"),
-    ("--C", positive, 1.0, "C", "weight of the errors; less is smoother"),
+    ("--norm", norm, 1.0, "P", "1 selects few kernels, inf weights all alike"),
+    ("--C", positive, 1.0, "C", "weight of the errors; a smaller one is smoother"),
     ("--test-size", share, 0.25, "S", "share of the rows to hold out"),
     ("--tol", positive, 1e-3, "T", "relative duality gap to reach"),
     ("--max-iter", count, 1000, "N", "number of iterations to stop after"),
@@ -78,7 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=BALANCE,
         default=BALANCE[0],
         metavar="B",
-        help="weigh errors so that each class counts alike: yes, no, or auto, where a class is rare (default auto)",
+        help="weight errors so that all classes count alike: yes, no, or auto, where a class is rare (default auto)",
     )
     losses = f"{', '.join(LOSSES[False])}; with --regression {', '.join(LOSSES[True])}"
     parser.add_argument("--loss", metavar="L", help=f"how errors count: {losses} (default: the first)")

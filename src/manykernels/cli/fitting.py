@@ -13,20 +13,20 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV
 from manykernels.cli.document import certificate_of, columns_of, plain, versions, weights_of
 from manykernels.cli.fit import LOSSES
+from manykernels.cli.learning_bars import learning_bar, path_bar
 from manykernels.cli.model_file import EXTRA
 from manykernels.cli.outputs import check_output
-from manykernels.cli.progress import learning_bar, path_bar
 from manykernels.cli.scores import accuracy_row, balanced_accuracy, constant_name, constant_prediction, figures, r2_row
 from manykernels.cli.show import counted, report_console, say, show_columns, show_model, show_notes, side_console
 from manykernels.core.notices import listed
 from manykernels.reports import scores_table
+from manykernels.tables.column_views import read_views
 from manykernels.tables.prepared import PreparedTable, prepare_table
 from manykernels.tables.reading import table_stem
-from manykernels.tables.views import read_views
 
 # Settings of the model file that are facts about the data.
 _OF_DATA = ("rows", "views", "classes", "cv")
-# Columns of a view that are named; the others are counted.
+# How many columns of a view are named; the others are counted.
 _NAMED = 6
 
 
@@ -123,7 +123,7 @@ def _metric(data: PreparedTable) -> str:
 
 
 def _settings(arguments: argparse.Namespace, data: PreparedTable) -> dict[str, Any]:
-    """Return what the model file keeps beside the encoder: enough to find the held-out rows again."""
+    """Return what the model file keeps in addition to the encoder: enough to find the held-out rows again."""
     return {
         "target": arguments.target,
         "regression": arguments.regression,
@@ -168,15 +168,15 @@ def _show_scores(console: Console, data: PreparedTable, predicted: np.ndarray) -
         say(console, f"{counted(len(truth), 'held-out row')} of one value cannot be scored by R2; {words}.")
         return
     rows = [score("learned kernels", predicted, truth), score(constant_name(constant), constant, truth)]
-    beside = None
+    second = None
     if balance is not None and balance.scoring:
-        beside = "balanced accuracy", [balanced_accuracy(guess, truth) for guess in (predicted, constant)]
+        second = "balanced accuracy", [balanced_accuracy(guess, truth) for guess in (predicted, constant)]
     title, metric = f"On the {counted(len(truth), 'held-out row')}", "R2" if balance is None else "accuracy"
-    console.print(scores_table(rows, title=title, metric=metric, beside=beside))
+    console.print(scores_table(rows, title=title, metric=metric, beside=second))
 
 
 def _verdict(data: PreparedTable, predicted: np.ndarray, tuned: bool) -> list[str]:
-    """Say so if nothing was learned: the predictions are no better than those that need no features."""
+    """Return a note if nothing was learned: the predictions are no better than those that need no features."""
     truth = data.y_test
     if not len(truth):
         return []
@@ -184,7 +184,7 @@ def _verdict(data: PreparedTable, predicted: np.ndarray, tuned: bool) -> list[st
     metric = _metric(data).lower().replace(" ", "_")
     if not figures(predicted, truth)[metric] <= figures(constant, truth)[metric]:
         return []
-    advice = "the columns may not tell" if tuned else "try --cv, which chooses C and the norm"
+    advice = "the columns may not predict the target" if tuned else "try --cv, which chooses C and the norm"
     return [f"By {_metric(data)}, the learned kernels are no better than {constant_name(constant)!r}: {advice}."]
 
 

@@ -8,7 +8,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import NoReturn
 
-# Each command is a module of this package, which is imported when its arguments are needed: some take seconds.
+# Each command is a module of this package, imported when its arguments are needed: some take seconds to import.
 COMMANDS = {
     "demo": "learn from built-in data and explain the result",
     "fit": "learn from a table and write a model",
@@ -45,7 +45,7 @@ def build_parser(wanted: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
     Parameters
     ----------
     wanted : iterable of str, default=COMMANDS
-        The subcommands whose arguments are needed; the others have a summary only.
+        The subcommands whose arguments are needed; the others get only a summary.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Model files of the command, and what is kept in them beside the estimator."""
+"""Model files of the command, and what they hold in addition to the estimator."""
 
 from pathlib import Path
 from typing import Any
@@ -6,9 +6,9 @@ from typing import Any
 from manykernels import load
 from manykernels.tables.encoder import TableEncoder
 
-# The key of the model file under which the command keeps what the estimator does not know.
+# The key of the model file under which the command keeps what is not a part of the estimator.
 EXTRA = "command"
-# What is kept there, beside the encoder.
+# What is kept under it, in addition to the encoder.
 SETTINGS = ("target", "regression", "test_size", "seed", "rows", "cv", "views", "balance", "weighted", "classes")
 
 
@@ -18,7 +18,7 @@ def open_model(path: str | Path) -> tuple[Any, TableEncoder, dict[str, Any]]:
     Parameters
     ----------
     path : path
-        Of the model.
+        The file of the model.
 
     Returns
     -------
@@ -28,8 +28,8 @@ def open_model(path: str | Path) -> tuple[Any, TableEncoder, dict[str, Any]]:
         Turns a table into what the estimator takes.
     settings : dict
         ``target``, ``regression``, ``test_size``, ``seed`` (with `hold_out` they give the held-out rows again),
-        ``rows`` (of the whole table, held-out ones included), ``views`` (from each view to its columns), ``balance``
-        (what was asked for), ``weighted`` (whether errors are) and ``classes`` (rows of each in training).
+        ``rows`` (of the whole table, held-out ones included), ``views`` (the columns of each view), ``balance``
+        (what was asked for), ``weighted`` (whether errors are weighted) and ``classes`` (training rows of each class).
     """
     path = Path(path)
     if not path.is_file():

@@ -1,4 +1,4 @@
-"""The file that a command is to write: what stands against it is said before the work, not after it."""
+"""The file that a command is to write: what prevents it is reported before the work, not after it."""
 
 import os
 from pathlib import Path
@@ -10,9 +10,9 @@ def check_output(flag: str, path: str | os.PathLike[str], inputs: list[str | os.
     Parameters
     ----------
     flag : str
-        What the user calls it, for the error message.
+        The argument's name, for the error message.
     path : path
-        Of the file to write.
+        The file to write.
     inputs : list of paths
         Files that the command reads, none of which may be overwritten.
 
@@ -41,7 +41,7 @@ def _problem(path: Path, inputs: list[Path]) -> str:
         return "that is a file to read, which would be lost"
     if path.exists() and not os.access(path, os.W_OK):
         return "it is protected"
-    # A file is written beside its place first; what is not a file, such as /dev/stdout, is not.
+    # A file is first written under another name in its folder; what is not a file, such as /dev/stdout, is not.
     folder = Path(os.path.realpath(path)).parent
     is_file = path.is_file() or not path.exists()
     return f"the folder '{folder}' is protected" if is_file and not os.access(folder, os.W_OK) else ""

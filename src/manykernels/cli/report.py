@@ -16,22 +16,22 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Write a report on a model that `manykernels fit` wrote: what it learned, how
-sure and how good it is, and how it was computed. Its settings are fitted anew
-in each fold of a cross-validation on TABLE, beside simpler ways to learn, so
-that every score is of models that have not seen the row."""
+sure and how good it is, and how it was computed. The model and simpler ones
+are fitted anew in each fold of a cross-validation on TABLE, so that every
+score is of models that have not seen the row."""
 EPILOG = """\
 example:
   manykernels report people.mkl people.csv --out people.html"""
 
 MAX_ROWS = 5000
 ENCODED = (
-    "Columns were encoded as when the model was made: scales, medians and levels are those of its training rows, also "
-    "for rows that a refit does not see. The target has no part in them."
+    "Columns were encoded as when the model was made: scales, medians and levels are those of its training rows, which "
+    "may include rows that a refit does not see. The target plays no role in them."
 )
 
 CHOSEN = (
-    "`fit --cv` chose C and the norm on rows that are scored here: scores may be slightly too good, but not that on "
-    "the rows which `fit` held out."
+    "`fit --cv` chose C and the norm on rows that are scored here: scores may be slightly too good, except that on "
+    "the rows that `fit` held out."
 )
 
 
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Open the model, encode the table, assess, write."""
-    # They take seconds to import, which help should not.
+    # These take seconds to import; help should not wait for them.
     from manykernels.cli.model_file import open_model  # noqa: PLC0415
     from manykernels.cli.show import report_console, say  # noqa: PLC0415
     from manykernels.tables.encoder import encode_table  # noqa: PLC0415
@@ -87,7 +87,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _data(features: "pd.DataFrame", encoder: "TableEncoder") -> list[tuple[str, str]]:
-    """Return what is to be said about the columns of the table, not about the numbers that they became."""
+    """Return facts about the columns of the table, not about the numbers that they became."""
     kinds = Counter(block.kind for block in encoder.blocks)
     gaps = features[list(encoder.columns)].isna().sum()
     where = f" in {int((gaps > 0).sum()):,} of the columns" if gaps.any() else ""

@@ -10,7 +10,7 @@ Row = tuple[str, float, str]
 
 
 def accuracy_row(name: str, predicted: np.ndarray, truth: np.ndarray) -> Row:
-    """Score classes by the share of them that is right.
+    """Score predicted classes by the share that is right.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def accuracy_row(name: str, predicted: np.ndarray, truth: np.ndarray) -> Row:
 
 
 def r2_row(name: str, predicted: np.ndarray, truth: np.ndarray) -> Row:
-    """Score numbers by the share of their variance that is explained.
+    """Score predicted numbers by the share of the variance that they explain.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def r2_row(name: str, predicted: np.ndarray, truth: np.ndarray) -> Row:
 
 
 def constant_prediction(trained: np.ndarray, count: int) -> np.ndarray:
-    """Predict what needs no features at all: the mean, or the most frequent class, of the training rows.
+    """Predict without any features: the mean, or the most frequent class, of the training rows.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def figures(predicted: np.ndarray, truth: np.ndarray) -> dict[str, float]:
 
 
 def balanced_accuracy(predicted: np.ndarray, truth: np.ndarray) -> float:
-    """Return the accuracy within each class, averaged over the classes: always saying one class gets 1/2 of two.
+    """Return the accuracy within each class, averaged over the classes: with two, always predicting one gets 1/2.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ from manykernels.reports import certificate_table, kernels_table
 from manykernels.tables.encoder import TableEncoder
 from manykernels.tables.kinds import KINDS
 
-# Names of columns in the overview; the others are counted.
+# How many columns the overview names; the others are counted.
 _NAMED = 6
 _ADVICE = "If a column is something else, a file for --views can say so."
 
@@ -36,7 +36,7 @@ def counted(count: int, word: str) -> str:
     count : int
         How many.
     word : str
-        Of what, in the singular.
+        The noun, in the singular.
 
     Returns
     -------
@@ -51,7 +51,7 @@ def counted(count: int, word: str) -> str:
 
 
 def say(console: Console, text: str) -> None:
-    """Print a line as it is: no markup, as it may hold names from a table."""
+    """Print a line as it is, without markup, as it may contain names from a table."""
     console.print(text, markup=False, soft_wrap=True)
 
 

@@ -14,7 +14,7 @@ Closed = Literal["neither", "left", "right", "both"]
 
 
 def is_number(value: Any) -> TypeGuard[float]:
-    """Return whether a value is a real number of Python or NumPy, which True and False are not.
+    """Return whether a value is a real number of Python or NumPy; True and False are not.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def is_count(value: Any, at_least: int = 1) -> bool:
 def check_number(
     name: str, value: Any, low: float, high: float = math.inf, *, closed: Closed = "neither", more: str = ""
 ) -> float:
-    """Return a number that lies between two bounds.
+    """Return a number, which must lie between two bounds.
 
     Parameters
     ----------
@@ -69,9 +69,9 @@ def check_number(
     low : float
     high : float, default inf
     closed : {"neither", "left", "right", "both"}, default "neither"
-        Which of the bounds are allowed themselves.
+        Which of the bounds are allowed values themselves.
     more : str, default ""
-        What to add to the words for a good number, such as " or None".
+        What to add to the description of a valid number, such as " or None".
 
     Returns
     -------
@@ -102,7 +102,7 @@ def check_number(
 
 
 def check_count(name: str, value: Any, at_least: int = 1, *, more: str = "") -> int:
-    """Return a whole number that is large enough.
+    """Return a whole number, which must be large enough.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def check_count(name: str, value: Any, at_least: int = 1, *, more: str = "") -> 
         What the user gave for it; 2.0 is the whole number 2.
     at_least : int, default 1
     more : str, default ""
-        What to add to the words for a good number, such as ", two for each fold".
+        What to add to the description of a valid number, such as ", two for each fold".
 
     Returns
     -------
@@ -154,7 +154,7 @@ def check_choice(name: str, value: Any, choices: Collection[str | None], *, more
     Raises
     ------
     ValueError
-        If the value is none of the choices.
+        If the value is not one of the choices.
 
     Examples
     --------
@@ -164,7 +164,7 @@ def check_choice(name: str, value: Any, choices: Collection[str | None], *, more
     ...
     ValueError: precision must be one of 'single', 'double', got 'half'.
     """
-    # An array would compare its entries with the words.
+    # Comparing an array with a word would compare each of its entries.
     if not (value is None or isinstance(value, str)) or value not in choices:
         words = ", ".join(map(repr, choices))
         raise ValueError(f"{name} must be {'one of ' if len(choices) > 1 else ''}{words}{more}, got {shown(value)}.")

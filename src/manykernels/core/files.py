@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Write files completely or not at all."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-# Of the name of the file, in that of the temporary one: names have a limit in bytes, of which a letter may take four.
+# Letters of the file's name in the temporary name: names are limited in bytes, and a letter may take four.
 _LETTERS = 40
 
 
 @contextmanager
 def replacing(path: Any) -> Iterator[Path]:
-    """Give a place to write to, which takes the place of ``path`` when the block ends without an error.
+    """Give a temporary file to write to, which replaces ``path`` when the block ends without an error.
 
-    The content is written beside the old file, flushed to the disk, and then put in its place in one step: whoever
+    The content is written next to the old file, flushed to the disk, and then put in its place in one step: whoever
     looks at ``path``, even after the process was killed or the machine lost power, finds the old file or the new one.
     After an error the old file is as it was, and nothing else is left. A killed process may leave a hidden file
-    whose name is twelve hexadecimal digits and that of the file; it does no harm and can be deleted.
+    whose name is twelve hexadecimal digits and the name of the file; it does no harm and can be deleted.
 
     Parameters
     ----------
     path : str or path
-        Where a link stands for the file, the file that it leads to is replaced. What is no file, such as
-        ``/dev/stdout``, is written to directly.
+        If it is a link, the file that it leads to is replaced. What is not a regular file, such as ``/dev/stdout``,
+        is written to directly.
 
     Yields
     ------
     path : Path
-        The place to write to, in the same folder; its name ends like that of the file.
+        The file to write to, in the same folder; its name ends like that of ``path``.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def replacing(path: Any) -> Iterator[Path]:
 
 
 def _create_beside(target: Path) -> Path:
-    """Return a new, empty file in the folder of the target, with the permissions of the target if it is there."""
+    """Return a new, empty file in the folder of the target, with the permissions of the target if that exists."""
     if target.exists() and not os.access(target, os.W_OK):
         raise PermissionError(f"The file '{target}' is protected: it cannot be replaced.")
     place = target.with_name(f".{secrets.token_hex(6)}-{target.name[-_LETTERS:]}")
@@ -71,7 +71,7 @@ def _create_beside(target: Path) -> Path:
         place.touch(exist_ok=False)
     except PermissionError:
         raise PermissionError(
-            f"The folder '{target.parent}' is protected: '{target.name}' is written beside its place first, "
+            f"The folder '{target.parent}' is protected: '{target.name}' is written under another name first, "
             "which needs the right to add files to the folder."
         ) from None
     if target.exists():
@@ -85,12 +85,12 @@ def _flush(place: Path) -> None:
 
 
 def _flush_folder(folder: Path) -> None:
-    """Flush the folder's list of names: without that, the new name may be lost with the power."""
+    """Flush the folder's list of names: without that, the new name may be lost when the power fails."""
     if os.name != "posix":
-        return  # others cannot open a folder
+        return  # other systems cannot open a folder
     handle = os.open(folder, os.O_RDONLY)
     try:
-        with suppress(OSError):  # some network folders cannot; the file itself is flushed, and in its place
+        with suppress(OSError):  # some network folders cannot do this; the file itself is flushed and in its place
             os.fsync(handle)
     finally:
         os.close(handle)

@@ -14,7 +14,7 @@ _PACKAGE = str(Path(__file__).parents[1])
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the first line outside this package that led here, be it one that imports a part of it."""
+    """Warn at the first line outside this package that led here, even if that line is an import."""
     frame, level = inspect.currentframe(), 1
     while frame is not None and _leads_here(frame.f_code.co_filename):
         level += not _is_uncounted(frame.f_code.co_filename)
@@ -27,7 +27,7 @@ def _leads_here(filename: str) -> bool:
 
 
 def _is_uncounted(filename: str) -> bool:
-    """Return whether it is the file of Python's own import system, which stack levels of warnings leave out."""
+    """Return whether a file belongs to Python's import system, which stack levels of warnings do not count."""
     return "importlib" in filename and "_bootstrap" in filename
 
 

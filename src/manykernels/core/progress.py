@@ -1,4 +1,4 @@
-"""Who wants to see each step of a fit, or each point of a path of fits: listeners of the current context."""
+"""Who is told of each step of a fit, or of each point of a path: the listeners of the current context."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def listen(callback: Callable[[Step], None]) -> Iterator[None]:
 
 @contextmanager
 def silent() -> Iterator[None]:
-    """Keep the steps and points inside the block to themselves: they belong to a problem that nobody asked about."""
+    """Tell nobody of the steps and points inside the block: they belong to a problem that nobody asked about."""
     listeners, followers = _listeners.set(()), _followers.set(())
     try:
         yield
@@ -83,6 +83,6 @@ def follow(callback: Callable[[int, int, str], None]) -> Iterator[None]:
 
 
 def reached(done: int, total: int, what: str) -> None:
-    """Tell those who follow that a point is reached."""
+    """Tell every follower that a point is reached."""
     for callback in _followers.get():
         callback(done, total, what)

@@ -1,4 +1,4 @@
-"""What the layers ask of one another: doors that many things pass through, each described once."""
+"""What the layers ask of one another: the protocols that many classes follow, each described once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 
 class Measured(Protocol):
-    """What of a machine the size of rounding errors depends on."""
+    """The values of a machine that the size of its rounding errors depends on."""
 
     @property
     def beta(self) -> Any: ...
@@ -18,16 +18,16 @@ class Measured(Protocol):
 
 
 class CombinedKernel(Protocol):
-    """The kernel of some weights, sum_k d_k K_k: made by ``bank.workspace()``, filled by ``bank.combine(d, out=K)``.
+    """The kernel for given weights, sum_k d_k K_k: made by ``bank.workspace()``, filled by ``bank.combine(d, out=K)``.
 
-    What it can do stands in ``can``, and adds up:
+    ``can`` says what it can do, and may hold several of these:
 
     ========== ==============================================================================================
-    "array"    ``array``, the matrix in double precision; banks write to it again
+    "array"    ``array``, the matrix in double precision, which the bank overwrites
     "rows"     ``cache``, which computes rows when they are asked for
     "features" ``table``, ``columns`` and ``vectors(beta)``: K = Z diag(columns) Z'
-    "block"    ``block(rows)`` and ``columns_product(columns, change)``, quick ones, beside ``product``
-    "sums"     ``plane``, ``losses_along`` and ``planes``: the samples are elsewhere, and only sums over them come here
+    "block"    ``block(rows)`` and ``columns_product(columns, change)``, both quick, in addition to ``product``
+    "sums"     ``plane``, ``losses_along`` and ``planes``: the samples are elsewhere, and only sums over them are sent
     ========== ==============================================================================================
     """
 
@@ -36,20 +36,19 @@ class CombinedKernel(Protocol):
     @property
     def n_samples(self) -> int: ...
     def product(self, beta: np.ndarray) -> np.ndarray:
-        """Return K beta_t, shape (n_tasks, n_samples); "sums" cannot."""
+        """Return K beta_t, shape (n_tasks, n_samples); not with "sums"."""
 
     def diagonal(self) -> np.ndarray:
-        """Return the diagonal, computed once for the weights; "sums" cannot."""
+        """Return the diagonal, computed once for given weights; not with "sums"."""
 
     def rounding(self, machine: Measured, passed_on: Callable[[np.ndarray], float]) -> float:
-        """Return about how far rounded kernel values move the primal value of a machine."""
+        """Return about how far the rounding of kernel values moves the primal value of a machine."""
 
 
 class Bank(Protocol):
     """Kernels bound to training data: what a problem and its solvers work with.
 
-    What it can do, at a cost that a solver can bear, stands in ``can``; a solver that needs more is refused
-    before any work.
+    ``can`` says what it can do at a cost that a solver can bear; a solver that needs more is refused before any work.
     """
 
     @property
@@ -66,7 +65,7 @@ class Bank(Protocol):
     def precision(self) -> str: ...
     @property
     def attributes(self) -> dict[str, Any]:
-        """What a fitted estimator says of this bank beside what it says of all."""
+        """Attributes that a fitted estimator has for this kind of bank in addition to those for all banks."""
 
     def importances(self, weights: np.ndarray, n_features: int) -> np.ndarray: ...
     @property
@@ -77,15 +76,15 @@ class Bank(Protocol):
     def unit_roundoff(self) -> float: ...
     @property
     def coarse_size(self) -> int | None:
-        """Samples of a problem that is solved for a first guess of the weights; None where a matrix is there."""
+        """Samples of a problem that is solved for a first guess of the weights; None where the matrix is held."""
 
     @property
     def has_few_samples(self) -> bool:
-        """Whether matrices of the samples are smaller than what is held, and a solver is quick with them."""
+        """Whether a matrix of all samples is smaller than what is held, so that solvers are quick with it."""
 
     @property
     def spare(self) -> int | None:
-        """Bytes that a first guess may take beside the bank; None where nobody counts them."""
+        """Bytes that a first guess may take in addition to the bank; None where they are not counted."""
 
     def tail_bytes(self, size: int) -> int: ...
     def workspace(self) -> Any: ...

@@ -11,7 +11,7 @@ import numpy as np
 
 # The dual value of a problem that has no dual.
 UNKNOWN = math.nan
-# What is said where numbers leave the range of doubles on the way.
+# The message where numbers leave the range of doubles.
 OVERFLOWS = (
     "The objective overflows: its terms cannot be represented; scale the targets, normalize the kernels, or lower C "
     "and the sample weights."
@@ -21,7 +21,7 @@ _USELESS = 100.0
 
 @dataclass(frozen=True)
 class Iterate:
-    """Coefficients and intercepts of the tasks: where an inner solver begins, and what its machine adds values to.
+    """Coefficients and intercepts of the tasks: where an inner solver begins, and the first part of its machine.
 
     Attributes
     ----------
@@ -39,21 +39,21 @@ class Iterate:
 
 @dataclass(frozen=True)
 class Machine(Iterate):
-    """A kernel machine for each task, with the kernel fixed, and what it is worth.
+    """A kernel machine for each task, with the kernel fixed, and its primal and dual values.
 
-    ``beta`` is feasible for the dual problem. Where the samples are elsewhere, ``beta`` and ``decision`` are what is
-    known of them here.
+    ``beta`` is feasible for the dual problem. Where the samples are on workers, ``beta`` and ``decision`` are what is
+    known of them on the driver.
 
     Attributes
     ----------
     quadratic : float
-        beta' K beta, summed over the tasks, as all of these.
+        beta' K beta, summed over the tasks like the other values.
     losses : float
         The weighted losses of the predictions.
     conjugates_at : function of float
-        The conjugates at a part of beta, from 0 to 1, or an upper bound of them.
+        The conjugates at t beta, for t from 0 to 1, or an upper bound of them.
     conjugates : float
-        Those at beta itself.
+        The conjugates at beta itself.
     """
 
     quadratic: float
@@ -68,14 +68,14 @@ class Machine(Iterate):
 
     @property
     def dual_objective(self) -> float:
-        """The dual value of the problem with the kernel fixed: it lies below the optimum of the machine."""
+        """The dual value of the problem with the kernel fixed: a lower bound of its optimum."""
         return -0.5 * self.quadratic - self.conjugates
 
     @property
     def gap(self) -> float:
         """The inner solver's own error: primal minus dual value of the problem with the kernel fixed.
 
-        Needs no pass over the kernels, since beta' K beta is beta' decision.
+        It needs no pass over the kernels, since beta' K beta is beta' decision.
         """
         return self.quadratic + self.losses + self.conjugates
 
@@ -85,8 +85,8 @@ class Certificate:
     """Values that enclose the optimum: ``dual <= optimum <= primal``.
 
     Values that are not finite enclose nothing: their gap is infinite. Where a problem has no dual, ``dual`` is
-    ``UNKNOWN`` (NaN), and so is the gap. ``rounding`` is how far rounding may move the values, relative to them, where
-    that is more than the tolerance: the gap does not claim digits that nobody has.
+    ``UNKNOWN`` (NaN), and so is the gap. ``rounding`` is how far rounding may move the values, relative to their size,
+    where that is more than the tolerance: the gap does not claim more digits than are known.
 
     Examples
     --------
@@ -105,7 +105,7 @@ class Certificate:
     def gap(self) -> float:
         """The relative duality gap, |primal - dual| / max(|primal|, |dual|), and what rounding may add to it.
 
-        A dual value above the primal one is rounding too, and of that size.
+        A dual value above the primal value is due to rounding, and shows its size.
         """
         if not math.isfinite(self.primal) or math.isinf(self.dual):
             return math.inf
@@ -120,10 +120,10 @@ class Certificate:
         return bool(self.gap <= tol)
 
     def improves(self, other: Certificate | None) -> bool:
-        """Return whether this is the better certificate: the one with the smaller gap.
+        """Return whether this certificate is better than another one: whether its gap is smaller.
 
-        The gap of a useless iterate is hardly more than 1, however large its primal is: so one whose primal is a
-        multiple of the other's is never better.
+        The gap of a useless iterate is hardly more than 1, however large its primal value is. So a certificate whose
+        primal value is a large multiple of the other's is never better.
         """
         if not math.isfinite(self.primal):
             return False
@@ -147,7 +147,7 @@ class Step:
 
 
 def joined(first: list[Step], second: list[Step]) -> list[Step]:
-    """Return the trace of a run that went on where another ended: iterations and seconds are counted on."""
+    """Return the trace of a run that went on where another ended: iterations and seconds count on."""
     before, seconds = (first[-1].iteration, first[-1].seconds) if first else (0, 0.0)
     return first + [replace(s, iteration=s.iteration + before, seconds=s.seconds + seconds) for s in second]
 

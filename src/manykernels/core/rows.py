@@ -1,4 +1,4 @@
-"""Tables that are not in memory: rows are read when they are asked for, and checked then; or they are Dask's."""
+"""Tables that are not in memory: on disk, where rows are read and checked when they are asked for, or Dask's."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ def is_on_disk(X: Any) -> bool:
 def is_dask(data: Any) -> bool:
     """Return whether data is a Dask array, DataFrame or the like, or wraps one; Dask need not be installed.
 
-    Containers that may or may not hold Dask arrays, such as those of xarray, have Dask's methods in any case, and tell
-    by a graph or None. Dask's own collections are not asked, since a DataFrame would make its whole plan for that.
+    Containers that may or may not hold Dask arrays, such as those of xarray, have Dask's methods in any case; their
+    graph is None if they do not. Dask's own collections are not asked for a graph, since a DataFrame would make its
+    whole plan for that.
 
     Examples
     --------
@@ -41,7 +42,7 @@ def is_dask(data: Any) -> bool:
 
 
 def bare_dask(data: Any) -> Any:
-    """Return the Dask collection that a container holds, or the data as they are if they are no such container."""
+    """Return the Dask collection that a container holds, or the data as they are if they are not such a container."""
     if not is_dask(data) or _is_of_dask(data):
         return data
     inside = getattr(data, "data", data)
@@ -53,7 +54,7 @@ def _is_of_dask(data: Any) -> bool:
 
 
 def refuse_row_source(X: Any) -> None:
-    """Raise ValueError if X is a table on disk that is no array."""
+    """Raise ValueError if X is a table on disk that is not an array."""
     if getattr(X, "is_row_source", False):
         raise ValueError(
             "A table on disk needs MKLClassifier or MKLRegressor with approximation='nystroem' or 'fourier'; "
@@ -62,7 +63,7 @@ def refuse_row_source(X: Any) -> None:
 
 
 class CheckedRows:
-    """A table on disk whose rows come in double precision, and without NaN or infinity.
+    """A table on disk whose rows come in double precision and are checked for NaN and infinity.
 
     Parameters
     ----------

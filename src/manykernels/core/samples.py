@@ -1,12 +1,12 @@
-"""Training samples in a canonical form: no sample twice, none of weight 0, in an order of their own.
+"""Training samples in a canonical form: no sample twice, none of weight 0, in an order that depends on them alone.
 
 A weight below the smallest normal double has lost digits, and what is computed from it would be noise: it counts as 0.
 
-The order looks random but depends on the samples alone, so that the last n of them are a random part of the data:
-that is what a coarse solution of a large problem is found on.
+The order looks random, so that the last n samples are a random part of the data: on them a coarse solution of a large
+problem is found.
 
-Training does not depend on how a data set is written down: rows in another
-order, a row twice or once with weight 2, a row of weight 0 or no row at all
+So training does not depend on how a data set is written down: rows in another
+order, a row twice or once with weight 2, a row of weight 0 or no such row
 give the same model. It also saves work where rows repeat.
 """
 
@@ -47,14 +47,14 @@ class Samples:
 
     @classmethod
     def all_of(cls, sample_weight: np.ndarray) -> Samples:
-        """Return every row as a sample of its own, in order, whatever it holds; weights of 0 are refused."""
+        """Return every row as a separate sample, in order, whatever it holds; weights of 0 are refused."""
         if not np.all(sample_weight > 0):
             raise ValueError("sample_weight must be positive for a table on disk: leave out the rows of weight 0.")
         rows = np.arange(sample_weight.size)
         return cls(rows, rows, sample_weight, np.ones(rows.size))
 
     def of(self, X: Any) -> Any:
-        """Return the rows of the distinct samples; X itself where they are all of its rows in order."""
+        """Return the rows of the distinct samples: X itself where these are all of its rows in order."""
         return X if self.rows is self.owner else X[self.rows]
 
 

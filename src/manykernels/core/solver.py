@@ -1,4 +1,4 @@
-"""What a solver is: one record, which everything that chooses, plans, refuses and documents reads."""
+"""What a solver is: one record, read by everything that chooses, plans, refuses and documents solvers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Sizes:
-    """Of a problem: tasks that share their weights, samples and kernels."""
+    """The sizes of a problem: tasks that share their weights, samples and kernels."""
 
     n_tasks: int
     n_samples: int
@@ -19,20 +19,20 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Need:
-    """What a solver takes beside the bank.
+    """What a solver needs in addition to the bank.
 
     Attributes
     ----------
     n_bytes : int
-        At least.
+        The bytes that it takes at least.
     last_resort : int
-        With the method that it tries last, when all others have failed; the least there is without one.
+        The bytes with the method that it tries last, when all others have failed; 0 if it has no such method.
     works_on_few : bool
         Whether it holds a few kernels to work on, where the bank itself does not fit into memory.
     asks : frozenset of str
         What the bank must be able to do.
     smooth : bool
-        Whether the loss is.
+        Whether the loss is smooth.
     at_once : int
         How many problems are solved at the same time, each with these bytes.
     """
@@ -55,7 +55,7 @@ def takes_all(norm: Any, loss: Any) -> None:
 
 
 def needs_two_matrices(sizes: Sizes, norm: Any, loss: Any) -> Need:
-    """Return what most methods need: the combined kernel, and another matrix of the samples for the inner solver."""
+    """Return what most methods need: the combined kernel, and a second matrix of that size for the inner solver."""
     return Need(2 * 8 * sizes.n_samples**2)
 
 
@@ -73,7 +73,7 @@ class Solver:
     needs : frozenset of str
         What the bank must be able to do.
     refuses : function of (norm, loss)
-        Returns what it cannot solve, in one sentence, or None.
+        Returns why it cannot solve the problem, in one sentence, or None.
     need : function of (sizes, norm, loss)
         Returns the Need.
     draws : bool
@@ -103,14 +103,14 @@ class Solver:
 
     @property
     def function(self) -> Callable[..., Any]:
-        """What runs it, imported if it has not been."""
+        """The function that runs it, imported if it has not been."""
         if not isinstance(self.run, str):
             return self.run
         module, _, name = self.run.partition(":")
         return getattr(import_module(module), name)
 
     def need_for(self, sizes: Sizes, norms: Iterable[Any], loss: Any, at_once: int = 1) -> Need:
-        """Return what it needs for the most demanding of some norms, solving so many problems at the same time."""
+        """Return what it needs for the most demanding of these norms, with ``at_once`` problems at the same time."""
         needs = [self.need(sizes, norm, loss) for norm in norms]
         return Need(
             n_bytes=max(need.n_bytes for need in needs),
@@ -122,18 +122,18 @@ class Solver:
         )
 
     def can_do_with(self, can: Any) -> bool:
-        """Return whether a bank that offers this is enough."""
+        """Return whether a bank that can do this is enough."""
         return self.needs <= set(can)
 
     def require(self, problem: Any) -> None:
-        """Raise TypeError before any work if the kernels, the norm or the loss are not what it needs."""
+        """Raise TypeError, before any work, if the kernels, the norm or the loss do not suit it."""
         missing = sorted(self.needs - problem.bank.can)
         if missing:
             raise TypeError(f"solver={self.name!r} needs kernels that offer {', '.join(missing)}; these do not.")
         self.refuse(problem.norm, problem.loss)
 
     def refuse(self, norm: Any, loss: Any) -> None:
-        """Raise TypeError if the norm or the loss is not what it solves: nothing but their names is needed for that."""
+        """Raise TypeError if it cannot solve the norm or the loss; this needs no kernels."""
         reason = self.refuses(norm, loss)
         if reason is not None:
             raise TypeError(f"solver={self.name!r} {reason}")

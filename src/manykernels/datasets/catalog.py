@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sklearn.utils import Bunch
 
-from manykernels.datasets.archive import read_archive
+from manykernels.datasets.npz_format import read_archive
 from manykernels.datasets.openml import OPENML_SETS, fetch
 
 FOLDER_VARIABLE = "MANYKERNELS_DATA"
@@ -42,7 +42,7 @@ def data_folder() -> Path | None:
 
 
 def available(folder: str | os.PathLike[str] | None = None) -> list[str]:
-    """List the datasets that lie in the data folder.
+    """List the datasets in the data folder.
 
     Parameters
     ----------
@@ -65,8 +65,8 @@ def available(folder: str | os.PathLike[str] | None = None) -> list[str]:
     ...     available(folder)
     ['toy']
     """
-    found = data_folder() if folder is None else Path(folder)
-    return [] if found is None else sorted(path.stem for path in found.glob("*.npz"))
+    place = data_folder() if folder is None else Path(folder)
+    return [] if place is None else sorted(path.stem for path in place.glob("*.npz"))
 
 
 def load(name: str, *, folder: str | os.PathLike[str] | None = None) -> Bunch:
@@ -89,7 +89,7 @@ def load(name: str, *, folder: str | os.PathLike[str] | None = None) -> Bunch:
 
         - ``name``: the name asked for;
         - ``data``: array or CSR matrix of shape (n_samples, n_features); the views of a
-          multi-view set stand side by side in it;
+          multi-view set are side by side in it;
         - ``target``: shape (n_samples,); -1 and +1 for two classes, 0 to n_classes - 1 for more, floats for
           regression; shape (n_samples, n_labels) for multi-label sets;
         - ``views``: None, or a dict from the name of a view to the slice of its columns, which a
@@ -119,19 +119,19 @@ def load(name: str, *, folder: str | os.PathLike[str] | None = None) -> Bunch:
     >>> mice.views["lipid"]
     slice(3, 5, None)
     """
-    found = data_folder() if folder is None else Path(folder)
+    place = data_folder() if folder is None else Path(folder)
     local = available(folder)
-    if found is not None and name in local:
-        return read_archive(found / f"{name}.npz")
+    if place is not None and name in local:
+        return read_archive(place / f"{name}.npz")
     if name in OPENML_SETS:
         return fetch(name)
-    raise ValueError(_unknown(name, local, found))
+    raise ValueError(_unknown(name, local, place))
 
 
 def _unknown(name: str, local: list[str], folder: Path | None) -> str:
     near = difflib.get_close_matches(name, sorted({*local, *OPENML_SETS}), n=3, cutoff=0.5)
     hint = f" (did you mean {' or '.join(near)}?)" if near else ""
-    lack = "which is not set" if folder is None else f"and {folder} does not"
+    lack = "but it is not set" if folder is None else f"but {folder} does not"
     return (
         f"There is no dataset named {name!r}{hint}: the environment variable {FOLDER_VARIABLE} must name "
         f"a folder that holds {name}.npz, {lack}."

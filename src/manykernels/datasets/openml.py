@@ -1,4 +1,4 @@
-"""Well-known sets under our names, fetched from OpenML and brought to the shape of our files."""
+"""Well-known sets under our names, fetched from OpenML and brought into the form of our files."""
 
 from dataclasses import dataclass
 from urllib.error import URLError
@@ -11,7 +11,7 @@ from sklearn.utils import Bunch
 
 @dataclass(frozen=True)
 class OpenMLSet:
-    """Where a set lies on OpenML.
+    """Where to find a set on OpenML.
 
     Parameters
     ----------
@@ -54,8 +54,8 @@ OPENML_SETS = {
 def fetch(name: str) -> Bunch:
     """Fetch a set from OpenML (scikit-learn keeps a copy for the next time).
 
-    Rows with a missing value are left out and categories become one column for each level. Which of two
-    classes is +1 is OpenML's order, and can differ from a file of the same name.
+    Rows with a missing value are left out, and categories become one column for each level. Which of two
+    classes is +1 follows OpenML's order, and can differ from a file of the same name.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def fetch(name: str) -> Bunch:
 
 def _target(values: pd.Series, regression: bool) -> tuple[np.ndarray, list[str] | None]:
     if regression:
-        # Classes such as "15" go through text, as their codes are not their values.
+        # Classes such as "15" are converted through text, as their codes are not their values.
         return pd.to_numeric(values.astype(str)).to_numpy(dtype=np.float64), None
     classes, codes = np.unique(values.astype(str), return_inverse=True)
     target = 2 * codes - 1 if len(classes) == 2 else codes

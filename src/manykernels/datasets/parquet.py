@@ -19,7 +19,7 @@ class ParquetRows:
     path : str or path
         A Parquet file.
     columns : sequence of str, optional
-        Those to take; default all but ``without``.
+        The columns to take; default: all but ``without``.
     without : sequence of str, optional
         Columns to leave out, such as the target.
 
@@ -45,15 +45,15 @@ class ParquetRows:
     ndim = 2
 
     def __init__(self, path: Any, columns: Sequence[str] | None = None, without: Sequence[str] = ()) -> None:
-        import pyarrow.parquet as pq  # noqa: PLC0415 - large, and needed by those who have such files only
+        import pyarrow.parquet as pq  # noqa: PLC0415 - large, and needed only for such files
 
         self.path = Path(path)
         self._file = pq.ParquetFile(self.path)
-        there = self._file.schema_arrow.names
-        unknown = [name for name in [*(columns or ()), *without] if name not in there]
+        names = self._file.schema_arrow.names
+        unknown = [name for name in [*(columns or ()), *without] if name not in names]
         if unknown:
             raise ValueError(f"{self.path.name} has no column {unknown[0]!r}.")
-        chosen = list(columns) if columns is not None else [name for name in there if name not in without]
+        chosen = list(columns) if columns is not None else [name for name in names if name not in without]
         self.columns = np.array(chosen, dtype=object)
         sizes = [self._file.metadata.row_group(g).num_rows for g in range(self._file.num_row_groups)]
         self._first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -64,7 +64,7 @@ class ParquetRows:
         return self.shape[0]
 
     def __reduce__(self) -> tuple:
-        """An open file does not travel to another process, its path does."""
+        """An open file cannot be sent to another process; its path can."""
         return type(self), (self.path, list(self.columns))
 
     def column(self, name: str) -> np.ndarray:
@@ -88,6 +88,6 @@ class ParquetRows:
             try:
                 values = np.column_stack([np.asarray(column.to_numpy(), dtype=np.float64) for column in table.columns])
             except (TypeError, ValueError) as error:
-                raise ValueError(f"{self.path.name} has a column that holds no numbers: {error}") from error
+                raise ValueError(f"{self.path.name} has a column that does not hold numbers: {error}") from error
             self._last = (group, values)
         return values

@@ -15,7 +15,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from manykernels.alignment.finite import MOST_LISTED, Aligned, independent, quadratic, uniform
-from manykernels.alignment.greedy import METHODS, greedy
+from manykernels.alignment.greedy_alignment import METHODS, greedy
 from manykernels.alignment.measures import Target, centered_alignment, overfits
 from manykernels.banks import Data, Placement, Recipe, bind, bind_family
 from manykernels.banks.definiteness import CHECKS, check_combination

@@ -6,7 +6,7 @@ from typing import Any
 
 from manykernels.core.checks import check_choice
 from manykernels.core.solver import Solver
-from manykernels.literature.registry import SOLVERS as LITERATURE
+from manykernels.literature.records import SOLVERS as LITERATURE
 from manykernels.outer.family_choice import FAMILY_SOLVERS
 from manykernels.outer.registry import SOLVERS as OWN
 

@@ -1,8 +1,8 @@
 """Coordinate descent for a smooth convex function of many variables, with coordinates drawn at random.
 
 Three ways to draw and to step: in proportion to the gradient with steps of fixed length (what
-:mod:`manykernels.outer.stochastic_mirror` does with kernels), and Nesterov's RCDM and RACDM (2010), by Lipschitz
-constants of the coordinates that are known or estimated on the way.
+:mod:`manykernels.outer.stochastic_mirror` does with kernels), and Nesterov's RCDM and RACDM (2010), with Lipschitz
+constants of the coordinates that are known, or estimated on the way.
 """
 
 from __future__ import annotations

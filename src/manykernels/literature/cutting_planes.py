@@ -1,24 +1,24 @@
-"""Cutting planes of J, the value of the machine as a function of the weights, and the lowest point under them.
+"""Cutting planes of J, the value of the machine as a function of the weights, and the lowest point of their maximum.
 
 Any feasible beta bounds J from below, by the dual of the machine:
 
     J(d) >= c - s'd,     c = -sum_i conj_i(beta_i),   s_k = q_k(beta) / 2
 
 The weights that minimize the highest of the planes are those of a linear program for p = 1. For p > 1 let x >= 0 be the
-shares of the planes, sum x = 1. The minimum over ||d||_p <= 1 of the planes in these shares is known, so that the
-problem is, with 1/p + 1/p* = 1,
+shares of the planes, sum x = 1. The minimum over ||d||_p <= 1 of the planes mixed in these shares is known, so that
+the problem is, with 1/p + 1/p* = 1,
 
     maximize over x    c'x - ||S'x||_{p*},      attained at  d_k proportional to v_k^(p*-1),   v = S'x
 
-Its second-order expansion at the last x is a quadratic program over the shares; with a line search a few of them do
-(Kloft et al., 2009, expand the constraint ||d||_p <= 1 instead). Any shares give a true lower bound.
+Its second-order expansion at the last x is a quadratic program over the shares; with a line search, a few of them
+suffice (Kloft et al., 2009, expand the constraint ||d||_p <= 1 instead). Any shares give a true lower bound.
 
-Far from the optimum J may be larger by many powers of ten, and its planes steeper. With t beta in place of beta, t < 1,
+Far from the optimum J may be larger by many powers of ten, and its planes steep. With t beta in place of beta, t < 1,
 the plane is at least t c - t^2 s'd, since the conjugate is convex and 0 at 0; where the plane touched J it is still as
-high as t J. So t is chosen to be as high as a hundred times the best value: that keeps the weights away as well.
+high as t J. So t is chosen to make it as high as a hundred times the best value, which keeps the weights away as well.
 
 The machine whose beta is the mean of the betas with these shares has a dual value no lower than the bound, since the
-dual is concave: where J has a kink at the optimum, it is the one that the certificate asks for.
+dual is concave: where J has a kink at the optimum, it is the machine that the certificate needs.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from manykernels.problem import Problem
 _SHARE, _LEAST_NEEDED = 0.5, 1e-11
 _MET, _PATIENCE = 1e-9, 20
 _EXPANSIONS = 60
-_ENOUGH = 1e-12  # what an expansion promises, in the unit of the upper bound: the end
-_HIGH = 100.0  # times the upper bound is as high as a plane has to be
+_ENOUGH = 1e-12  # the gain that an expansion promises, in the unit of the upper bound, below which it ends
+_HIGH = 100.0  # times the upper bound, which is as high as a plane has to be
 _ARMIJO, _MOST_HALVINGS = 0.1, 40
 _LEAST = 1e-12  # of the largest entry of v: the second derivative of the norm may be infinite at 0
 _EXACT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
@@ -54,7 +54,7 @@ class CuttingPlanes:
     best : SearchPoint
         Where J is lowest so far.
     shares : ndarray of shape (n_planes,)
-        Of the planes at the lowest point.
+        The shares of the planes at the lowest point.
     """
 
     def __init__(self, problem: Problem, p: float) -> None:
@@ -81,7 +81,7 @@ class CuttingPlanes:
             self.best, self.upper = point, point.value
 
     def lowest(self) -> np.ndarray:
-        """Return the weights at the lowest point under the planes; sets the lower bound and the shares."""
+        """Return the weights where the highest plane is lowest; set the lower bound and the shares."""
         weights, bound = self._by_linear_program() if self.p == 1 else self._by_expansions()
         self.lower = max(self.lower, bound)
         self.n_met += self.upper - self.lower <= _MET * self.unit
@@ -89,12 +89,12 @@ class CuttingPlanes:
 
     @property
     def are_at_their_end(self) -> bool:
-        """Whether the bounds have long met: the programs have no more digits, which leaves the square root in d."""
+        """Whether the bounds met long ago: the programs have no more digits, and d has half as many."""
         return self.n_met > _PATIENCE
 
     def mean_machine(self, here: SearchPoint) -> Iterate:
-        """Return a machine with the mean beta, to start from; its decision values are not its own."""
-        shares = self.shares * self._parts()
+        """Return a machine with the mean beta, to start from; its decision values are those of ``here``."""
+        shares = self.shares * self._scales()
         active = np.flatnonzero(shares)
         beta = sum((shares[i] * self._betas[i] for i in active), np.zeros_like(here.machine.beta))
         intercept = sum((shares[i] * self._intercepts[i] for i in active), np.zeros(beta.shape[0]))
@@ -107,23 +107,23 @@ class CuttingPlanes:
 
     @property
     def needed(self) -> float:
-        """The relative gap that the next machine must be good for: one that is rough would cut nothing off."""
+        """The relative gap that the next machine must reach: a rough one would cut nothing off."""
         return max(_SHARE * (self.upper - self.lower) / self.unit, _LEAST_NEEDED)
 
-    def _parts(self) -> np.ndarray:
-        """Return the t of each plane."""
+    def _scales(self) -> np.ndarray:
+        """Return the factor t of each plane."""
         return np.minimum(1.0, _HIGH * self.unit / np.maximum(self.heights, self.unit))
 
     def planes(self) -> tuple[np.ndarray, np.ndarray]:
         """Return S and c of all planes, none too steep, in the unit of the upper bound."""
-        parts = self._parts()
-        return (parts**2 / self.unit)[:, None] * self.slopes, parts / self.unit * self.constants
+        scales = self._scales()
+        return (scales**2 / self.unit)[:, None] * self.slopes, scales / self.unit * self.constants
 
     def _by_linear_program(self) -> tuple[np.ndarray, float]:
         """Minimize theta over the simplex, with all planes below theta."""
         S, c = self.planes()
         m = S.shape[1]
-        found = linprog(
+        solution = linprog(
             np.append(np.zeros(m), 1.0),
             A_ub=-np.column_stack([S, np.ones(c.size)]),
             b_ub=-c,
@@ -133,10 +133,10 @@ class CuttingPlanes:
             method="highs",
             options=_EXACT,
         )
-        if found.x is None:
-            raise ArithmeticError(f"The linear program of the cutting planes has no solution: {found.message}")
-        weights = np.maximum(found.x[:m], 0.0)
-        shares = np.maximum(-found.ineqlin.marginals, 0.0)
+        if solution.x is None:
+            raise ArithmeticError(f"The linear program of the cutting planes has no solution: {solution.message}")
+        weights = np.maximum(solution.x[:m], 0.0)
+        shares = np.maximum(-solution.ineqlin.marginals, 0.0)
         self.shares = shares / shares.sum()
         return weights / weights.sum(), self.unit * _bound(self.shares, S, c, np.inf)
 
@@ -146,18 +146,18 @@ class CuttingPlanes:
         power = 1.0 if np.isinf(self.p) else self.p / (self.p - 1)
         shares = self.shares / self.shares.sum() if self.shares.any() else np.eye(c.size)[-1]
         value = _bound(shares, S, c, power)
-        # The function is proportional to the shares: where it is positive, sum x <= 1 does for sum x = 1.
+        # The function is proportional to the shares: where it is positive, sum x <= 1 can replace sum x = 1.
         lift = max(0.0, 1.0 - value)
         for _ in range(_EXPANSIONS):
             gradient, hessian = _derivatives(shares, S, c + lift, power)
             try:
                 step = _simplex(best_weights(gradient, hessian, shares, p=1)) - shares
             except np.linalg.LinAlgError:
-                break  # the shares so far give a bound and weights, too
-            found = _searched(shares, step, value, float(gradient @ step), lambda x: _bound(x, S, c, power))
-            if found is None:
+                break  # the shares so far also give a bound and weights
+            better = _searched(shares, step, value, float(gradient @ step), lambda x: _bound(x, S, c, power))
+            if better is None:
                 break
-            shares, value = found
+            shares, value = better
         self.shares = shares
         return _conjugate_weights(shares @ S, power), self.unit * value
 
@@ -169,7 +169,7 @@ def _simplex(shares: np.ndarray) -> np.ndarray:
 def _searched(
     shares: np.ndarray, step: np.ndarray, value: float, slope: float, bound: Callable[[np.ndarray], float]
 ) -> tuple[np.ndarray, float] | None:
-    """Return the first of the points halfway along a step that raises the bound by enough; None if it is at its end."""
+    """Halve a step until it raises the bound by enough, and return that point; None if none does."""
     for _ in range(_MOST_HALVINGS):
         if not -slope > _ENOUGH:
             return None

@@ -5,8 +5,8 @@ With F the samples inside their bounds the Hessian of J, the value of the machin
     H = G_F (K_FF + diag(conj''))^-1 G_F',      G = the rows K_k beta,      with the intercept eliminated
 
 as in :mod:`manykernels.outer.reduced_newton`, but for all kernels. A step goes to the minimum of the quadratic model on
-the simplex, and is halved until J falls by enough. Where few samples are free J is nearly piecewise linear: H says
-little then, and steps are short.
+the simplex, and is halved until J falls by enough. Where few samples are free, J is nearly piecewise linear: H
+then says little, and steps are short.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import LinAlgError
 
 from manykernels.core.results import Result
-from manykernels.literature.registry import HESSIAN
+from manykernels.literature.records import HESSIAN
 from manykernels.literature.weight_search import SearchPoint, WeightSearch
 from manykernels.outer.quadratic_model import best_weights
 from manykernels.outer.reduced_newton import Curvature
@@ -68,14 +68,14 @@ class _NewtonSteps(WeightSearch):
 
     def advance(self, here: SearchPoint) -> SearchPoint | None:
         """Return the point after one step; if J does not fall along it, the same weights with a more exact machine."""
-        there = self._step(here)
-        if there is None and self.share > _LEAST_SHARE:
+        trial = self._step(here)
+        if trial is None and self.share > _LEAST_SHARE:
             self.share *= 0.1
             return self.evaluate(here.weights, here.machine)
-        return there
+        return trial
 
     def _step(self, here: SearchPoint) -> SearchPoint | None:
-        """Return the first of the points halfway to the model's minimum that lowers J by enough."""
+        """Halve the step to the model's minimum until it lowers J by enough, and return that point."""
         try:
             step = self._minimum(here) - here.weights
         except LinAlgError:
@@ -84,9 +84,9 @@ class _NewtonSteps(WeightSearch):
             promised = -float(here.gradient @ step)
             if not promised > _ARMIJO * here.error:
                 return None
-            there = self.evaluate(np.maximum(here.weights + step, 0.0), here.machine)
-            if there.value < here.value - _ARMIJO * promised:
-                return there
+            trial = self.evaluate(np.maximum(here.weights + step, 0.0), here.machine)
+            if trial.value < here.value - _ARMIJO * promised:
+                return trial
             step = 0.5 * step
         return None
 
@@ -98,7 +98,7 @@ class _NewtonSteps(WeightSearch):
             products = self.problem.bank.matvecs(beta, on_support=True)
             H += Curvature(self.problem, K, here.machine, products, t, mu=0.0).hessian
         H[np.diag_indices_from(H)] += _RIDGE * H.diagonal().max()
-        # On the simplex a constant gradient changes nothing, and this one keeps the model's minimum there.
+        # On the simplex adding a constant to the gradient changes nothing, and this one keeps the minimum on it.
         lifted = here.gradient - 2.0 * H.diagonal().max()
         aim = best_weights(lifted, H, here.weights, p=1)
         return aim / aim.sum()

@@ -1,8 +1,8 @@
-"""Hierarchical MKL on the lattice of products: a product only with all its factors (Bach, 2008).
+"""Hierarchical MKL on the lattice of products: a product is used only with all its divisors (Bach, 2008).
 
     minimize over w   1/2 (sum_v d_v ||w_D(v)||)^2 + sum_i C_i loss(y_i, sum_v <w_v, phi_v(x_i)> + b)
 
-D(v) are the products that v divides, v among them, and d_v grows with the degree. With eta >= 0 and
+D(v) are the products that v divides, including v, and d_v grows with the degree. With eta >= 0 and
 sum_v d_v^2 eta_v <= 1, the kernel is sum_v zeta_v K_v, 1 / zeta_v = sum over the divisors u of v of 1 / eta_u, and the
 best eta for given w is eta_v proportional to ||w_D(v)|| / d_v: an alternation with the machine. It runs on an active
 set that holds all divisors of its products; products whose divisors are all in it join while their quadratic form
@@ -51,9 +51,9 @@ def hierarchical(
     growth : float
         d_v is this to the power of the degree.
     tol : float
-        Products join while their quadratic form exceeds the price by this part.
+        Products join while their quadratic form exceeds the price by this share.
     max_kernels : int
-        The active set grows no larger.
+        The largest size of the active set.
 
     Returns
     -------
@@ -70,8 +70,8 @@ def hierarchical(
     >>> X = np.random.default_rng(0).normal(size=(80, 4))
     >>> family = bind_family(ProductKernels([Linear(columns=[j]) for j in range(4)], degree=2), X)
     >>> y = X[:, 0] + X[:, 1] + X[:, 0] * X[:, 1]
-    >>> found = hierarchical(family, Squared(), y[None], np.full((1, 80), 10.0))
-    >>> {"x0", "x1", "x0 * x1"} <= set(found.bank.names)
+    >>> result = hierarchical(family, Squared(), y[None], np.full((1, 80), 10.0))
+    >>> {"x0", "x1", "x0 * x1"} <= set(result.bank.names)
     True
     """
     with one_blas_thread():
@@ -92,7 +92,7 @@ class _Lattice:
         self._started = time.perf_counter()
 
     def run(self, tol: float, max_kernels: int) -> FamilyResult:
-        """Add the sources that are worth it, learn, and so on."""
+        """Add the sources that are worth their price and learn, until none is."""
         self._add([(j,) for j in range(self.family.base.n_kernels)], -np.inf, max_kernels)
         self._learn()
         while len(self.keys) < max_kernels:
@@ -103,18 +103,18 @@ class _Lattice:
         return self._result()
 
     def _sources(self) -> list[tuple[int, ...]]:
-        """Return the products outside whose divisors are all inside."""
-        inside, found = set(self.keys), set()
+        """Return the products outside the active set whose divisors are all in it."""
+        inside, products = set(self.keys), set()
         for key in self.keys:
             if len(key) < self.family.degree:
-                found |= {tuple(sorted((*key, j))) for j in range(self.family.base.n_kernels)}
-        return [key for key in sorted(found - inside) if all(part in inside for part in _parents(key))]
+                products |= {tuple(sorted((*key, j))) for j in range(self.family.base.n_kernels)}
+        return [key for key in sorted(products - inside) if all(parent in inside for parent in _parents(key))]
 
     def _add(self, candidates: list[tuple[int, ...]], price: float, max_kernels: int) -> bool:
-        """Take in the candidates with the largest quadratic forms beside their price; return whether there were any."""
+        """Take in the candidates with the largest ratio of quadratic form to price; return whether there were any."""
         M = outer_products(self.machine.beta)
         members = [self.family.member(key) for key in candidates]
-        values = np.array([self.family.value(M, own) / self._price(own.key) ** 2 for own in members])
+        values = np.array([self.family.value(M, member) / self._price(member.key) ** 2 for member in members])
         room = max_kernels - len(self.keys)
         count = room if price == -np.inf else min(room, max(1, len(self.keys) // 4))
         chosen = [k for k in np.argsort(-values)[:count] if values[k] > price]
@@ -133,7 +133,7 @@ class _Lattice:
         return eta / max(float(prices**2 @ eta), 1e-300)
 
     def _learn(self) -> None:
-        """Alternate between the machine and eta until the objective stands still."""
+        """Alternate between the machine and eta until the objective no longer changes."""
         bank = self.collection.bank()
         problem = self.problem.restricted(bank)
         divides = np.array([[_divides(u, v) for v in self.keys] for u in self.keys], dtype=float)
@@ -179,7 +179,7 @@ class _Lattice:
 
 
 def _parents(key: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Return the products with one factor less."""
+    """Return the products with one factor fewer."""
     return [key[:i] + key[i + 1 :] for i in range(len(key)) if len(key) > 1]
 
 

@@ -1,7 +1,7 @@
 """The extended level method (Xu, Jin, King and Lyu, 2008): cutting planes, with steps that are held back.
 
-The lowest point under the planes jumps about. Here it only gives a lower bound of the optimum; the next weights are
-those nearest to the last ones at which no plane is above a level between the bounds,
+The lowest point of the maximum of the planes jumps about. Here it only gives a lower bound of the optimum; the next
+weights are those nearest to the last ones at which no plane is above a level between the bounds,
 
     minimize over d >= 0, sum d = 1    |d - d_last|^2     with  c_i - s_i'd <= lower + 0.9 (upper - lower)  for all i
 
@@ -18,14 +18,14 @@ import scipy.sparse as sp
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import Result
 from manykernels.literature.cutting_planes import CuttingPlanes
-from manykernels.literature.registry import LEVEL
+from manykernels.literature.records import LEVEL
 from manykernels.literature.weight_search import SearchPoint, WeightSearch
 from manykernels.problem import Problem
 
-_LEVEL = 0.9  # where the level lies between the lower bound and the upper: what the paper takes
+_LEVEL = 0.9  # where the level lies between the lower and the upper bound; the paper's value
 _EXACT = 1e-10
-_ABOVE, _BELOW = 1e-9, 1e-7  # a plane above the level by more takes part, one below by more does not
-_NEGLIGIBLE = 1e-8  # an interior point leaves as much of a weight that is 0
+_ABOVE, _BELOW = 1e-9, 1e-7  # a plane above the level by more than that takes part, one below by more does not
+_NEGLIGIBLE = 1e-8  # an interior point method leaves this much of a weight that should be 0
 
 
 @one_blas_thread()
@@ -82,7 +82,7 @@ class _LevelMethod(WeightSearch):
         self.active = np.empty(0, int)
 
     def advance(self, here: SearchPoint) -> SearchPoint | None:
-        """Return the machine at the point of the level set that is nearest."""
+        """Return the machine at the nearest point of the level set."""
         planes = self.planes
         if planes.are_at_their_end:
             return None
@@ -90,14 +90,14 @@ class _LevelMethod(WeightSearch):
         lowest = planes.lowest()
         level = planes.lower + _LEVEL * (planes.upper - planes.lower)
         nearest = self._projected(here.weights, level / planes.unit)
-        # Rounding may leave no point below the level where the bounds have met.
+        # Where the bounds have met, rounding may leave no point below the level.
         weights = lowest if nearest is None else nearest
         return self.evaluate(weights, here.machine, planes.needed)
 
     def _projected(self, weights: np.ndarray, level: float) -> np.ndarray | None:
-        """Return the nearest weights with all planes at most as high as the level; None if none are found.
+        """Return the nearest weights at which no plane is above the level; None if none are found.
 
-        Few planes matter: it begins with those of the last time, and adds those that are above the level.
+        Few planes matter: the search begins with those of the last time, and adds those that are above the level.
         """
         S, c = self.planes.planes()
         active = np.append(self.active, c.size - 1)
@@ -121,9 +121,10 @@ class _LevelMethod(WeightSearch):
         A = sp.vstack([sp.csc_matrix(np.ones((1, m))), -sp.identity(m), sp.csc_matrix(-S)], format="csc")
         right = np.concatenate([[1.0], np.zeros(m), b])
         cones = [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(m + b.size)]
-        found = clarabel.DefaultSolver(sp.identity(m, format="csc"), -weights, A, right, cones, settings).solve()
-        x, multipliers = np.array(found.x), np.array(found.z)[1 : m + 1]
-        if found.status not in (clarabel.SolverStatus.Solved, clarabel.SolverStatus.AlmostSolved) or not x.max() > 0:
+        solution = clarabel.DefaultSolver(sp.identity(m, format="csc"), -weights, A, right, cones, settings).solve()
+        x, multipliers = np.array(solution.x), np.array(solution.z)[1 : m + 1]
+        is_solved = solution.status in (clarabel.SolverStatus.Solved, clarabel.SolverStatus.AlmostSolved)
+        if not is_solved or not x.max() > 0:
             return None
         x[np.maximum(np.minimum(multipliers, 0.5 * x.max()), _NEGLIGIBLE * x.max()) > x] = 0.0
         return x / x.sum()

@@ -1,11 +1,11 @@
-"""OBSCURE: online-to-batch learning with p-norms, what UFO-MKL is measured with (Orabona, Jie and Caputo, 2010).
+"""OBSCURE: online-to-batch learning with p-norms, the baseline of UFO-MKL (Orabona, Jie and Caputo, 2010).
 
     minimize   lambda/2 ||a||_p^2 + mean_i loss(y_i, f(x_i)),   a_k = ||f_k||
 
 Mirror descent with the map q/2 ||.||_p^2, 1/p + 1/q = 1: theta is shrunk and moved by a subgradient at each step, then
 scaled back into a ball. A first stage without regularizer and scaling finds the region; its objective gives the radius
-R of the ball. The second stage steps by q / (lambda t + s_t), where s_t grows as fast as the steps are long beside R.
-Nothing is exactly zero.
+R of the ball. The second stage steps by q / (lambda t + s_t), where s_t grows with the length of the steps relative to
+R. No weight is exactly zero.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ def obscure(
     Parameters
     ----------
     pairs : PairValues
-        Held in memory.
+        They must be held in memory.
     loss : JointLoss
-        One that is compiled in, with bounded subgradients.
+        One of the compiled losses, with bounded subgradients.
     y : ndarray of shape (n, n_targets)
     C : ndarray of shape (n,)
         Weights of the losses.
     p : float in (1, 2], optional
         Default: that of UFO-MKL.
     epochs : int
-        Of the second stage; the first ends when its objective does, after five at most.
+        Epochs of the second stage; the first ends when its objective no longer falls, after five at most.
     random_state : int
 
     Returns
     -------
     UfoResult
-        With no dual value; the trace has the epochs of both stages.
+        Without a dual value; the trace has the epochs of both stages.
 
     Examples
     --------
@@ -97,7 +97,7 @@ class _Walk:
         rule = make_rule(loss, 0.0, 1.0, pairs.n_kernels, p)
         self.theta = SampleTheta(pairs, loss, y, C, rule)
         self.theta.walk.clock[steps.NOW] = rule.power  # so that coef is that of the map's inverse
-        # Scale of theta, the sum s_t, steps of the second stage, and the radius.
+        # The scale of theta, the sum s_t, the number of steps of the second stage, and the radius.
         self.state = np.array([1.0, 0.0, 0.0, np.inf])
         self.trace: list[Step] = []
         self._started = time.perf_counter()
@@ -122,7 +122,7 @@ class _Walk:
         self.trace.append(Step(len(self.trace) + 1, seconds, objective, np.nan, theta.walk.coef.size, 0.0))
 
     def set_radius(self, objective: float) -> None:
-        """Take as radius what the norm of the optimum cannot exceed, since its objective is lower."""
+        """Take as radius a bound of the norm of the optimum, whose objective is lower than this."""
         self.state[3] = np.sqrt(2.0 * objective)
 
     def predictor(self) -> tuple[np.ndarray, np.ndarray]:
@@ -138,8 +138,8 @@ class _Walk:
 
 
 @njit(cache=True, nogil=True)
-def walk_obscure(rule, walk, s, values, own, y, gain, order, lam, state):
-    """Take a step at each sample; with lam = 0 those of the first stage."""
+def walk_obscure(rule, walk, s, values, diagonal, y, gain, order, lam, state):
+    """Take a step at each sample; with lam = 0 the steps are those of the first stage."""
     z, g = np.empty(s.beta.shape[1]), np.empty(s.beta.shape[1])
     q = rule.power
     for i in order:
@@ -152,12 +152,12 @@ def walk_obscure(rule, walk, s, values, own, y, gain, order, lam, state):
         if lam > 0.0:
             state[2] += 1.0
             before = lam * state[2] + state[1]
-            steep = lam * dual_norm(walk.squared, q) * state[0] / q + dual_norm(own[i], q) * np.sqrt(np.sum(g * g))
+            steep = lam * dual_norm(walk.squared, q) * state[0] / q + dual_norm(diagonal[i], q) * np.sqrt(np.sum(g * g))
             state[1] += 0.5 * (np.sqrt(before**2 + q * steep**2 / state[3] ** 2) - before)
             length = q / (lam * state[2] + state[1])
             state[0] *= max(1.0 - lam * length / q, 1e-12)
         g *= gain[i] * length / state[0]
-        if steps.move(walk, s.scores[i], own[i], g):
+        if steps.move(walk, s.scores[i], diagonal[i], g):
             steps.enter(walk, s, i, g)
         if lam > 0.0:
             norm = dual_norm(walk.squared, q) * state[0] / q

@@ -1,7 +1,7 @@
-"""Projected gradient descent with the Armijo rule: what SPG-GMKL is measured with.
+"""Projected gradient descent with the Armijo rule, the baseline of SPG-GMKL.
 
 A step goes to P(d - s g) with s = 1, 1/2, 1/4, ... until W falls by at least gamma g'(d - P(d - s g)); every inner
-problem is solved to the same high precision. It shares all the rest with :mod:`manykernels.outer.spg`.
+problem is solved to the same high precision. Everything else is that of :mod:`manykernels.outer.spg`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from manykernels.core.results import Result
-from manykernels.literature.registry import PGD
+from manykernels.literature.records import PGD
 from manykernels.outer.spg import ENOUGH, MOST_HALVINGS, Options, ProjectedGradient, Trial
 from manykernels.problem import Problem
 

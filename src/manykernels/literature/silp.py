@@ -1,7 +1,8 @@
 """The semi-infinite linear program (Sonnenburg et al., 2006), and its version for p > 1 (Kloft et al., 2009).
 
 Every machine gives a plane below J, the value of the machine as a function of the weights. The next weights are the
-lowest point under all planes so far (:mod:`manykernels.literature.cutting_planes`): a linear program for p = 1.
+lowest point of the maximum of all planes so far (:mod:`manykernels.literature.cutting_planes`), a linear program for
+p = 1.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import numpy as np
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import Result
 from manykernels.literature.cutting_planes import CuttingPlanes
-from manykernels.literature.registry import SILP
+from manykernels.literature.records import SILP
 from manykernels.literature.weight_search import SearchPoint, WeightSearch
 from manykernels.outer.reduced_newton import exponent
 from manykernels.problem import Problem
@@ -61,7 +62,7 @@ class _CuttingPlanes(WeightSearch):
         self.planes = CuttingPlanes(problem, exponent(problem.norm))
 
     def advance(self, here: SearchPoint) -> SearchPoint | None:
-        """Return the machine at the lowest point under the planes."""
+        """Return the machine at the lowest point of the maximum of the planes."""
         if self.planes.are_at_their_end:
             return None
         self.planes.add(here)

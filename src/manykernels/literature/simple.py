@@ -5,8 +5,8 @@ The pivot is the kernel with the largest weight, and the others move against the
     D_k = dJ/dd_pivot - dJ/dd_k,   but 0 if d_k = 0 and D_k < 0;     D_pivot = minus the sum of the others
 
 so that the sum of the weights stays 1. While J falls, a step goes to where the first weight becomes 0, and on from
-there in the direction without it. Golden sections find the best length of the last part. Each value of J is a machine
-solved; the kernel is linear in the weights, so between two ends it is a mean of theirs and needs no pass.
+there in the direction without it. A golden section search finds the best length of the last part. Each value of J
+is a machine solved; the kernel is linear in the weights, so between two ends it is a mean of theirs and needs no pass.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import numpy as np
 from manykernels.compute.combined import CombinedMatrix
 from manykernels.compute.linalg import add_scaled
 from manykernels.core.results import Result
-from manykernels.literature.registry import SIMPLE
+from manykernels.literature.records import SIMPLE
 from manykernels.literature.weight_search import SearchPoint, WeightSearch
 from manykernels.problem import Problem
 
 _GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
-_WIDTH = 0.1  # of the step: golden sections end with an interval that is no wider
+_WIDTH = 0.1  # share of the step at which the interval of the golden section search is narrow enough
 _MOST_SECTIONS = 60
 _LEAST_SHARE = 1e-6
 _LEAST_WEIGHT = 1e-8
@@ -92,7 +92,7 @@ class ReducedGradient(WeightSearch):
 
     def __init__(self, problem: Problem, tol: float) -> None:
         super().__init__(problem, tol)
-        # Where rows are computed on demand, other weights cost no pass, and there are no matrices to take means of.
+        # Where rows are computed on demand, new weights cost no pass, and there are no matrices to take means of.
         self.has_matrix = "array" in self.K.can
         if self.has_matrix:
             # The combined kernels at both ends of a step, and the change between them for a step of length 1.
@@ -101,16 +101,16 @@ class ReducedGradient(WeightSearch):
     def advance(self, here: SearchPoint) -> SearchPoint | None:
         """Return the point after one direction; if J does not fall, the same weights with a more exact machine."""
         if np.any((here.weights > 0.0) & (here.weights < _LEAST_WEIGHT)):
-            # One of 1e-20 would end the step before J has changed by more than its error.
+            # A weight of 1e-20 would end the step before J has changed by more than its error.
             here = self.evaluate(_without(here.weights, _LEAST_WEIGHT), here.machine)
-        there = self._descend(here)
-        if there.value < here.value:
-            return there
+        trial = self._descend(here)
+        if trial.value < here.value:
+            return trial
         self.share *= 0.1
         return self.evaluate(here.weights, here.machine) if self.share > _LEAST_SHARE else None
 
     def _descend(self, here: SearchPoint) -> SearchPoint:
-        """Put weights to 0 while J falls, then search along what is left of the direction."""
+        """Set weights to 0 one after the other while J falls, then search along the remaining direction."""
         pivot = int(here.weights.argmax())
         direction = reduced_direction(here.weights, here.gradient, pivot)
         if self.has_matrix:
@@ -126,7 +126,7 @@ class ReducedGradient(WeightSearch):
                 return self._search(here, end)
             here = end
             if first == pivot:
-                break  # what else rises would have to be paid for by the pivot
+                break  # only the pivot could give weight to those that still rise
             if self.has_matrix:
                 self.K_here, self.K_end = self.K_end, self.K_here
                 self._hand_over(first, pivot, direction[first])
@@ -137,9 +137,9 @@ class ReducedGradient(WeightSearch):
     def _combine(self, weights: np.ndarray, out: CombinedMatrix) -> CombinedMatrix:
         return self.problem.bank.combine(weights, out=out)
 
-    def _hand_over(self, first: int, pivot: int, part: float) -> None:
-        """Let the pivot change in place of a kernel whose weight is 0; two kernels are read, not all."""
-        for kernel, factor in ((first, -part), (pivot, part)):
+    def _hand_over(self, first: int, pivot: int, rate: float) -> None:
+        """Let the pivot change in place of a kernel whose weight is 0; only these two kernels are read."""
+        for kernel, factor in ((first, -rate), (pivot, rate)):
             alone = self._combine(np.eye(1, self.problem.bank.n_kernels, kernel)[0], self.K_end)
             add_scaled(alone.array, factor, self.change.array)
 
@@ -155,14 +155,14 @@ class ReducedGradient(WeightSearch):
         return self.solved(weights, self.K_end, here.machine)
 
     def _search(self, here: SearchPoint, end: SearchPoint) -> SearchPoint:
-        """Return the lowest point between here and the end by golden sections."""
+        """Return the lowest point between here and the end by a golden section search."""
 
-        def at(part: float) -> SearchPoint:
-            weights = (1.0 - part) * here.weights + part * end.weights
+        def at(share: float) -> SearchPoint:
+            weights = (1.0 - share) * here.weights + share * end.weights
             if not self.has_matrix:
                 return self.evaluate(weights, here.machine)
-            np.multiply(self.K_end.array, part, out=self.K.array)
-            add_scaled(self.K_here.array, 1.0 - part, self.K.array)
+            np.multiply(self.K_end.array, share, out=self.K.array)
+            add_scaled(self.K_here.array, 1.0 - share, self.K.array)
             return self.solved(weights, self.K, here.machine)
 
         return golden_section(at, min(here, end, key=_value))
@@ -193,6 +193,6 @@ def _value(point: SearchPoint) -> float:
 
 
 def _without(weights: np.ndarray, least: float) -> np.ndarray:
-    """Return the weights of sum 1 with 0 for those that are less."""
+    """Set weights below ``least`` to 0 and return all weights scaled to sum 1."""
     kept = np.where(weights < least, 0.0, weights)
     return kept / kept.sum()

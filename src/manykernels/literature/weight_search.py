@@ -1,4 +1,4 @@
-"""What the baselines share that search for weights: the value of the machine as a function of them, and the loop.
+"""What the baselines that search for weights share: the value of the machine as a function of the weights, the loop.
 
     J(d) = the optimal value of the machine with K = sum_k d_k K_k,     dJ/dd_k = -q_k / 2
 
@@ -25,7 +25,7 @@ _PATIENCE = 5
 
 @dataclass(frozen=True)
 class SearchPoint:
-    """Weights with their machine, J (from above), and by how much that may be too high."""
+    """Weights with their machine, an upper bound of J, and by how much that may be too high."""
 
     problem: Problem
     weights: np.ndarray
@@ -35,7 +35,7 @@ class SearchPoint:
 
     @cached_property
     def quad_forms(self) -> np.ndarray:
-        """The machine's quadratic forms; the pass is made when they are asked for, which a line search never does."""
+        """The machine's quadratic forms: one pass, made when they are asked for, which a line search never does."""
         return self.problem.quad_forms(self.machine)
 
     @property
@@ -50,7 +50,7 @@ class WeightSearch(ABC):
     Attributes
     ----------
     share : float
-        The error of J that is allowed, as a part of the gap; a method that compares values asks for little.
+        The error of J that is allowed, as a share of the gap; a method that compares values of J allows little.
     """
 
     share = 1.0
@@ -66,11 +66,11 @@ class WeightSearch(ABC):
 
     @property
     def is_at_its_end(self) -> bool:
-        """Whether the inner solver is at the end of its digits; the gap may rest for long with such methods."""
+        """Whether the inner solver has no more digits to give; the gap of such methods may stay the same for long."""
         return self.recorder.n_stalled > _PATIENCE
 
     def run(self, max_iter: int, start: np.ndarray | None) -> Result:
-        """Go on until the gap is reached or nothing is left to do."""
+        """Iterate until the gap is reached or no step is left."""
         with one_blas_thread():
             with self.recorder.interruptible():
                 self._loop(max_iter, start)
@@ -79,7 +79,7 @@ class WeightSearch(ABC):
     def _loop(self, max_iter: int, start: np.ndarray | None) -> None:
         norm = self.problem.norm
         weights = norm.initial_weights(self.problem.bank.n_kernels) if start is None else norm.scaled(start)
-        # A start may be the solution already: only a machine that is exact enough can tell.
+        # A start may already be the solution: only a machine that is exact enough shows that.
         here: SearchPoint | None = self.evaluate(weights, None, np.inf if start is None else 0.1 * self.tol)
         while here is not None:
             certificate = self.problem.certificate(here.weights, here.machine, here.quad_forms)
@@ -91,7 +91,7 @@ class WeightSearch(ABC):
     def evaluate(self, weights: np.ndarray, begin: Iterate | None, most: float = np.inf) -> SearchPoint:
         """Solve with these weights: one combining pass and an inner solve.
 
-        The machine is as exact as the gap so far asks for, or a gap of ``most`` if that is less.
+        The machine is as exact as the gap so far requires, or as a gap of ``most`` does if that is less.
         """
         return self.solved(weights, self.problem.bank.combine(weights, out=self.K), begin, most)
 

@@ -26,14 +26,14 @@ class SignedPart(NamedTuple):
 
 @dataclass(frozen=True)
 class Box:
-    """The dual of a loss of straight pieces, for one task.
+    """The dual of a piecewise linear loss, for one task.
 
         maximize over beta    linear'beta - epsilon sum |beta_i| - 1/2 beta' K beta,    lower <= beta <= upper
 
     Attributes
     ----------
     linear, lower, upper : ndarrays of shape (n_samples,)
-        Both bounds enclose 0.
+        The bounds enclose 0.
     epsilon : float
     unit : float
         The size of the targets, by which a tolerance of the gradient is measured.
@@ -64,8 +64,8 @@ class Loss(ABC):
     All methods work elementwise on arrays that broadcast. ``C`` is the
     weight of each sample, so that a sample costs ``C * value(y, z)``.
 
-    What a loss offers to inner solvers adds up: ``smooth`` ones have derivatives (see :class:`SmoothLoss`), a
-    ``quadratic`` one is half the squared residual, and one of straight pieces has a :meth:`box`.
+    A loss may offer several things to inner solvers: a ``smooth`` one has derivatives (see :class:`SmoothLoss`), a
+    ``quadratic`` one is half the squared residual, and a piecewise linear one has a :meth:`box`.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Loss(ABC):
     regression: bool = False
     smooth: bool = False
     quadratic: bool = False
-    # Whether the loss is a function of y - z: then the intercept can take up any offset of the targets beforehand.
+    # Whether the loss is a function of y - z: then any offset of the targets can be moved to the intercept beforehand.
     shifts: bool = False
 
     @abstractmethod
@@ -119,7 +119,7 @@ class Loss(ABC):
 
     @property
     def has_box(self) -> bool:
-        """Whether the loss is made of straight pieces."""
+        """Whether the loss is piecewise linear."""
         return type(self).box is not Loss.box
 
     def dual_stiffness(self, y: np.ndarray, C: np.ndarray) -> np.ndarray | None:
@@ -135,7 +135,7 @@ class Loss(ABC):
 
 
 class SmoothLoss(Loss):
-    """A loss with two derivatives (the second may jump)."""
+    """A loss with two derivatives; the second may jump."""
 
     smooth = True
 

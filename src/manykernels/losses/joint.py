@@ -1,7 +1,7 @@
 """Losses of all outputs of a sample at once: one against the rest, several classes jointly, structured outputs.
 
-A sample has a score for each output, z of shape (n_outputs,); a loss is convex in z. Stochastic learning asks for no
-more than a subgradient at one sample: whoever can find the worst label in a structured set can learn to predict it.
+A sample has a score for each output, z of shape (n_outputs,); a loss is convex in z. Stochastic learning needs only
+a subgradient at one sample: wherever the worst label in a structured set can be found, labels can be learned.
 """
 
 from __future__ import annotations
@@ -92,14 +92,14 @@ class MulticlassHinge(JointLoss):
 
 
 class StructuredHinge(JointLoss):
-    """max over labels l of cost(y, l) + <z, embed(l) - embed(y)>: labels with a structure; subclass it.
+    """max over labels l of cost(y, l) + <z, embed(l) - embed(y)>: labels with a structure, to be subclassed.
 
     A label is a vector, ``embed(label)`` of shape (n_outputs,), and its score the inner product of that vector with the
     outputs z(x). A subclass gives the vectors, the cost of a wrong label, and the label of the highest score.
 
     Examples
     --------
-    Classes in a tree, where a mistake between branches costs more than one inside a branch:
+    Classes in a tree, where a mistake between branches costs more than one within a branch:
 
     >>> import numpy as np
     >>> from manykernels.losses import StructuredHinge

@@ -1,4 +1,4 @@
-"""Losses made of straight pieces: hinge and epsilon-insensitive."""
+"""Piecewise linear losses: hinge and epsilon-insensitive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Norms on the component norms a_k = ||f_k||, and penalties of the weights: they decide how sparse weights are."""
+"""Norms on the component norms a_k = ||f_k||, and penalties of the weights: they decide how sparse the weights are."""
 
 from manykernels.norms.base import Norm
 from manykernels.norms.elastic import ElasticNorm

@@ -1,4 +1,4 @@
-"""What a norm is: the part of a problem that weighs kernels against one another, and its dual."""
+"""What a norm is: the part of a problem that weights kernels against one another, and its dual."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 
 class Projection(Protocol):
-    """What projected gradients ask for: they minimize the machine's value plus a penalty of the weights."""
+    """What projected gradients need: they minimize the machine's value plus a penalty of the weights."""
 
     def penalty(self, weights: np.ndarray) -> float:
         """Return r(d), 0 where the weights are constrained."""
@@ -28,16 +28,16 @@ class Projection(Protocol):
 
 @dataclass(frozen=True)
 class Levels:
-    """What second-order methods ask for: at the optimum, d_k > 0 only where q_k reaches the level tau of its group.
+    """What second-order methods need: at the optimum, d_k > 0 only where q_k reaches the level tau of its group.
 
     Attributes
     ----------
     p : float
         q_k = tau d_k^(p-1); with p = 1, q_k = tau for d_k > 0 and q_k <= tau for all.
     fixed : float or None
-        The level itself, where the weights are penalized; None where they are constrained and the level is found.
+        The level itself, where the weights are penalized; None where they are constrained and the level is sought.
     groups : MixedNorm or None
-        What the levels of groups of kernels are weighed by; None where all kernels share one.
+        The norm that weights the levels of the groups; None where all kernels share one level.
     """
 
     p: float
@@ -51,14 +51,14 @@ class Levels:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the weights are constrained in one group."""
+        """Whether the weights are constrained, and all kernels are one group."""
         return self.fixed is None and self.groups is None
 
 
 class Norm(ABC):
     """A norm on the component norms a_k = ||f_k||, or a penalty of the weights, with its dual.
 
-    What it offers beyond that, solvers ask for: weights in closed form (:meth:`reweigh`), a :meth:`projection`, and
+    Solvers ask for what else it offers: weights in closed form (:meth:`reweigh`), a :meth:`projection`, and
     :meth:`levels`.
 
     Attributes
@@ -108,16 +108,16 @@ class Norm(ABC):
         return None
 
     def reweigh(self, weights: np.ndarray, quad_forms: np.ndarray) -> np.ndarray | None:
-        """Return better weights than those of a machine with these forms, or None where there is no closed form."""
+        """Return better weights, given the quadratic forms of a machine with these, or None without a closed form."""
         return self.weights(weights * np.sqrt(quad_forms))
 
     @property
     def has_closed_form(self) -> bool:
-        """Whether there are weights in closed form."""
+        """Whether the best weights are known in closed form."""
         return type(self).weights is not Norm.weights or type(self).reweigh is not Norm.reweigh
 
     def projection(self) -> Projection | None:
-        """Return what projects the weights, or None."""
+        """Return the object that projects the weights, or None."""
         return None
 
     def levels(self) -> Levels | None:
@@ -126,7 +126,7 @@ class Norm(ABC):
 
 
 class ComponentNorm(Norm):
-    """A norm N(a) of the component norms a_k = ||f_k||, of which the problem takes 1/2 N(a)^2.
+    """A norm N(a) of the component norms a_k = ||f_k||, which enters the problem as 1/2 N(a)^2.
 
     Examples
     --------

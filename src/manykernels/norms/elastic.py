@@ -25,7 +25,7 @@ class ElasticNorm(Norm):
     strength : float >= 0, default 0
         Of the l1 part. UFO-MKL's alpha, which is stated for the mean of the losses, is ``strength / (C n_samples)``.
     p : float in (1, 2] or None, default None
-        None is 2 ln m / (2 ln m - 1) for m kernels, and 2 for one or two.
+        None stands for 2 ln m / (2 ln m - 1) with m kernels, and for 2 with one or two.
 
     Examples
     --------
@@ -104,8 +104,8 @@ class ElasticNorm(Norm):
         return np.full(n_kernels, 1.0 / n_kernels)
 
     def __repr__(self) -> str:
-        own = "" if self.p is None else f", p={self.p:g}"
-        return f"ElasticNorm(strength={self.strength:g}{own})"
+        exponent = "" if self.p is None else f", p={self.p:g}"
+        return f"ElasticNorm(strength={self.strength:g}{exponent})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ElasticNorm) and (other.strength, other.p) == (self.strength, self.p)
@@ -115,7 +115,7 @@ class ElasticNorm(Norm):
 
 
 def dual_power(n_kernels: int) -> float:
-    """Return q = 2 ln m, where q m^{2/q} is smallest; 2 for one or two kernels, for which it would be below.
+    """Return q = 2 ln m, where q m^{2/q} is smallest; 2 for one or two kernels, for which it would be less than 2.
 
     Examples
     --------

@@ -23,7 +23,7 @@ class LpNorm(ComponentNorm):
     Parameters
     ----------
     p : float in [1, inf]
-        1 selects few kernels; 2 keeps all that help; inf weighs all equally
+        1 selects few kernels; 2 keeps all that help; inf gives all the same weight
         (a plain kernel machine on the sum of the kernels).
 
     Examples

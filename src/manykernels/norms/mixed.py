@@ -10,8 +10,8 @@ from manykernels.core.checks import check_number
 from manykernels.norms.base import ComponentNorm, Levels
 from manykernels.norms.lp import power_norm
 
-# A group whose forms vanish counts as this part of the largest, so that its weights stay finite: the gap that this
-# leaves is less than the root of it.
+# A group whose quadratic forms vanish counts as this share of the largest, so that its weights stay finite: the gap
+# that this leaves is less than its square root.
 _LEAST_SHARE = 1e-7
 
 
@@ -21,7 +21,7 @@ class MixedNorm(ComponentNorm):
         N(a) = (sum_j A_j^(2q))^(1/(2q)),   A_j = sum of a_k over the kernels k of group j.
 
     For q > 1 (VSKL) large groups are held down, so that every group takes part; with q = inf the largest alone counts.
-    For q = 1 groups are simply added. For q < 1 (composite kernel learning) groups are selected, too, and q = 1/2 is
+    For q = 1 groups are simply added. For q < 1 (composite kernel learning) groups are selected too, and q = 1/2 is
     plain L1-MKL. The dual norm of sqrt(q), squared, with M_j the largest quadratic form of group j, is
 
         N*(sqrt(q))^2 = (sum_j M_j^t)^(1/t),   t = q / (2q - 1).
@@ -54,11 +54,11 @@ class MixedNorm(ComponentNorm):
         self._owner: np.ndarray | None = None
         if self.groups is not None:
             known = {name: place for place, name in enumerate(dict.fromkeys(self.groups))}
-            # With q = 1/2 the groups do not matter: all kernels are one.
+            # With q = 1/2 the groups do not matter: all kernels are in one.
             self._owner = np.array([0 if self.q == 0.5 else known[name] for name in self.groups], dtype=np.int64)
 
     def bind(self, groups: Sequence) -> MixedNorm:
-        """Return the norm for kernels of these groups; groups of its own are kept, one for each kernel."""
+        """Return the norm for kernels of these groups; groups that were given to the norm itself are kept."""
         if self.groups is None:
             return MixedNorm(self.q, groups)
         if len(self.groups) != len(groups):
@@ -69,10 +69,10 @@ class MixedNorm(ComponentNorm):
 
     def take(self, indices: np.ndarray) -> MixedNorm:
         """Return the norm of some of the kernels."""
-        part = MixedNorm(self.q)
-        part.groups = None if self.groups is None else [self.groups[int(k)] for k in indices]
-        part._owner = np.unique(self.owner[indices], return_inverse=True)[1].astype(np.int64)
-        return part
+        norm = MixedNorm(self.q)
+        norm.groups = None if self.groups is None else [self.groups[int(k)] for k in indices]
+        norm._owner = np.unique(self.owner[indices], return_inverse=True)[1].astype(np.int64)
+        return norm
 
     @property
     def owner(self) -> np.ndarray:
@@ -118,7 +118,7 @@ class MixedNorm(ComponentNorm):
     def group_weights(self, largest: np.ndarray, least: float = _LEAST_SHARE) -> np.ndarray:
         """Return eta_j, the derivatives of the squared dual norm by the M_j, at M of shape (n_groups,).
 
-        An M_j below the part ``least`` of the largest counts as that: else its group's weights could be infinite.
+        An M_j below ``least`` times the largest counts as that much: else its group's weights could be infinite.
         """
         t = self.exponent
         if t == 1 or largest.size == 1:
@@ -148,7 +148,7 @@ class MixedNorm(ComponentNorm):
         shares = np.divide(weights, before[self.owner], out=np.zeros_like(weights), where=before[self.owner] > 0)
         live = sums[self.owner] > 0
         shares = np.divide(norms, sums[self.owner], out=shares, where=live)
-        if self.q >= 1:  # gamma is the worst case for these lambda: the forms of the groups' kernels decide
+        if self.q >= 1:  # gamma is the worst case for these lambda: the quadratic forms of the groups decide
             return shares * self.group_weights(self.sums(shares * quad_forms))[self.owner]
         eta = (sums / (sums.max() or 1.0)) ** (2.0 * (1.0 - self.q))
         return self.scaled(shares * eta[self.owner]) if sums.max() > 0 else self.initial_weights(weights.size)
@@ -156,7 +156,7 @@ class MixedNorm(ComponentNorm):
     # -- what a problem asks of a norm ----------------------------------------------------------------------------
 
     def levels(self) -> Levels:
-        """Return the exponent within groups, 1, and what the groups are weighed by."""
+        """Return the exponent within groups, 1, and the norm that weights the groups."""
         return Levels(1.0, groups=self)
 
     def initial_weights(self, n_kernels: int) -> np.ndarray:

@@ -18,9 +18,9 @@ from manykernels.norms.projections import shrunk
 
 
 class Penalty(Norm):
-    """A differentiable penalty r(d) of the weights d >= 0; subclass it for one of your own.
+    """A differentiable penalty r(d) of the weights d >= 0; subclass it for a penalty of your own.
 
-    Two methods are needed, ``value`` and ``gradient``. With the third, ``conjugate``, a sum of kernels has a duality
+    Two methods are needed, ``value`` and ``gradient``. With a third, ``conjugate``, a sum of kernels has a duality
     gap, and a fit its certificate; without it, a fit stops when the projected gradient is small.
 
     Examples

@@ -1,4 +1,4 @@
-"""Nearest points of the sets that weights are kept in."""
+"""Nearest points of the sets to which weights are constrained."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def onto_lp_ball(values: np.ndarray, p: float) -> np.ndarray:
 
 
 def _onto_simplex(x: np.ndarray) -> np.ndarray:
-    """Subtract the number that leaves a sum of 1 of what stays positive; the largest first, which costs no digits."""
+    """Subtract the number that leaves positive entries of sum 1; the largest entry first, which keeps all digits."""
     x = x - x.max()
     falling = np.sort(x)[::-1]
     excess = (np.cumsum(falling) - 1.0) / np.arange(1, x.size + 1)

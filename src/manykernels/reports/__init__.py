@@ -1,4 +1,4 @@
-"""Tables, plots and the report made from plain results."""
+"""Tables and plots of fitted models, and the report."""
 
 from manykernels.reports.displays import (
     ContributionsDisplay,
@@ -7,8 +7,8 @@ from manykernels.reports.displays import (
     LearnedKernelDisplay,
     PathDisplay,
 )
-from manykernels.reports.report import Report, make_report
-from manykernels.reports.tables import alignment_table, certificate_table, kernels_table, scores_table
+from manykernels.reports.html_report import Report, make_report
+from manykernels.reports.terminal_tables import alignment_table, certificate_table, kernels_table, scores_table
 
 __all__ = [
     "ContributionsDisplay",

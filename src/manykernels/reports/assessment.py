@@ -1,7 +1,7 @@
-"""How good a model is: predictions of refits that have not seen the row, beside simpler ways to learn.
+"""How good a model is: predictions of refits that have not seen the row, compared with those of simpler models.
 
-In each fold the model's settings are fitted anew on the other folds, and so is everything that it is compared with. No
-row has a say in a model that predicts it: not in the weights, and not in any choice.
+In each fold the model is fitted anew on the other folds, and so is everything that it is compared with. No row
+influences a model that predicts it: not its weights, and not any choice.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class Outcome:
     predicted : ndarray of shape (n_samples,)
     decisions : ndarray of shape (n_samples, n_classes), or (n_samples, 1) for two classes; None where there are none
     score : Interval
-        What the assessment's ``metric`` says.
+        By the assessment's ``metric``.
     difference : Interval
         How much better the model is.
     beside : dict from the name of each further score to its value
-        Of classes the other accuracy and the area under the ROC curve (of several the mean over the classes), of
-        numbers the root of the mean squared error and the mean absolute error.
+        For classes, the other accuracy and the area under the ROC curve (with several, the mean over the classes);
+        for numbers, the root mean squared error and the mean absolute error.
     seconds : float
         Of its fits and predictions.
     """
@@ -66,7 +66,7 @@ class Assessment:
     truth : ndarray of shape (n_samples,)
     classes : ndarray of shape (n_classes,), None for regression
     metric : {"accuracy", "balanced accuracy", "R2"}
-        The score by which models are compared: where each class is to count alike, the mean over the classes.
+        The score by which models are compared: where all classes are to count alike, the mean over the classes.
     n_folds : int
     outcomes : tuple of Outcome
         The model itself comes first.
@@ -99,18 +99,18 @@ class Assessment:
 
 
 def assess(model: Any, X: Any, y: np.ndarray, folds: int = 5, seed: int = 0) -> Assessment:
-    """Cross-validate a model's settings beside simpler ways to learn.
+    """Cross-validate a model and simpler models to compare it with.
 
     Parameters
     ----------
     model : estimator with kernels, or a Pipeline that ends in one
-        Only its settings are used.
+        Only its parameters are used.
     X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
     y : ndarray of shape (n_samples,)
     folds : int, default 5
-        Classes are divided evenly over the folds; a class with fewer rows is in some of them only.
+        Classes are divided evenly over the folds; a class with fewer rows than folds is in some of them only.
     seed : int, default 0
-        Of the folds and of the resampling.
+        Seed of the folds and of the resampling.
 
     Returns
     -------
@@ -122,8 +122,8 @@ def assess(model: Any, X: Any, y: np.ndarray, folds: int = 5, seed: int = 0) -> 
     >>> from manykernels.reports.assessment import assess
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> found = assess(MKLClassifier(), X, y, folds=3)
-    >>> found.model.score.value > 0.9, len(found.refits), len(found.outcomes)
+    >>> assessment = assess(MKLClassifier(), X, y, folds=3)
+    >>> assessment.model.score.value > 0.9, len(assessment.refits), len(assessment.outcomes)
     (True, 3, 5)
     """
     splits, notes = _splits(y, is_classifier(model), folds, seed)
@@ -169,7 +169,7 @@ def decision_values(fitted: Any, X: Any) -> np.ndarray | None:
 
 
 class _Raw:
-    """Predictions as they come, fold by fold."""
+    """The predictions of one contestant, collected fold by fold."""
 
     def __init__(self, y: np.ndarray, classes: np.ndarray | None) -> None:
         self.predicted = np.empty_like(y) if classes is not None else np.empty(y.size)
@@ -182,12 +182,12 @@ class _Raw:
         with silent():
             fitted = fit(X, y, learned)
         self.predicted[test] = fitted.predict(X_test)
-        found = decision_values(fitted, X_test) if self.has_decisions else None
-        self.has_decisions = found is not None
-        if found is not None:
+        decisions = decision_values(fitted, X_test) if self.has_decisions else None
+        self.has_decisions = decisions is not None
+        if decisions is not None:
             if self.decisions is None:
-                self.decisions = np.empty((self.predicted.size, found.shape[1]))
-            self.decisions[test] = found
+                self.decisions = np.empty((self.predicted.size, decisions.shape[1]))
+            self.decisions[test] = decisions
         self.seconds += time.perf_counter() - start
         return fitted
 
@@ -211,7 +211,7 @@ def _splits(y: np.ndarray, classes: bool, folds: int, seed: int) -> tuple[list, 
 
 
 def _uneven(y: np.ndarray, metric: str, weighted: bool) -> list[str]:
-    """Say so if the classes are uneven."""
+    """Return a note if the classes are uneven."""
     if evenness(y) >= UNEVEN:
         return []
     labels, counts = np.unique(y, return_counts=True)
@@ -219,7 +219,7 @@ def _uneven(y: np.ndarray, metric: str, weighted: bool) -> list[str]:
     done = "models are compared by balanced accuracy" if metric == "balanced accuracy" else "see the balanced accuracy"
     advice = "" if weighted else "; errors are not weighted, which class_weight='balanced' would do"
     size = f"class {shown(labels[rare])} has {n:,} of {y.size:,} rows ({n / y.size:.1%})"
-    return [f"The classes are uneven, {size}: {done}, in which each class counts alike{advice}."]
+    return [f"The classes are uneven, {size}: {done}, in which all classes count alike{advice}."]
 
 
 @contextmanager
@@ -229,26 +229,26 @@ def _noted(notes: list[str]) -> Iterator[None]:
         warnings.simplefilter("always")
         warnings.filterwarnings("ignore", "y_pred contains classes not in y_true")  # of inner folds without a class
         yield
-    own = [warning for warning in caught if issubclass(warning.category, UserWarning)]
-    notes.extend(dict.fromkeys(" ".join(str(warning.message).split()) for warning in own))
+    for_users = [warning for warning in caught if issubclass(warning.category, UserWarning)]
+    notes.extend(dict.fromkeys(" ".join(str(warning.message).split()) for warning in for_users))
 
 
 def _outcomes(
     racing: list[Contestant], raw: dict[str, _Raw], y: np.ndarray, classes: np.ndarray | None, metric: str, seed: int
 ) -> tuple[Outcome, ...]:
-    found = [raw[one.name] for one in racing]
+    collected = [raw[one.name] for one in racing]
     if classes is None:
-        scores, differences = explained(y, [one.predicted for one in found], seed)
-        besides = [_errors(one.predicted - y) for one in found]
+        scores, differences = explained(y, [one.predicted for one in collected], seed)
+        besides = [_errors(one.predicted - y) for one in collected]
     else:
-        right = [one.predicted == y for one in found]
-        scores = [accuracy(own, y, metric) for own in right]
+        right = [one.predicted == y for one in collected]
+        scores = [accuracy(hits, y, metric) for hits in right]
         parts = _parts(y, metric)
-        differences = [mean_interval([paired_difference(right[0][p], own[p]) for p in parts]) for own in right]
-        besides = [_class_scores(y, classes, one, metric) for one in found]
+        differences = [mean_interval([paired_difference(right[0][p], hits[p]) for p in parts]) for hits in right]
+        besides = [_class_scores(y, classes, one, metric) for one in collected]
     return tuple(
         Outcome(one.name, _with_picks(one), r.predicted, r.decisions, s, d, b, r.seconds)
-        for one, r, s, d, b in zip(racing, found, scores, differences, besides, strict=True)
+        for one, r, s, d, b in zip(racing, collected, scores, differences, besides, strict=True)
     )
 
 
@@ -265,7 +265,7 @@ def accuracy(right: np.ndarray, truth: np.ndarray, metric: str) -> Interval:
     Parameters
     ----------
     right : bool array of shape (n_samples,)
-        Whether the class was predicted.
+        Whether the right class was predicted.
     truth : ndarray of shape (n_samples,)
     metric : {"accuracy", "balanced accuracy"}
 
@@ -276,21 +276,21 @@ def accuracy(right: np.ndarray, truth: np.ndarray, metric: str) -> Interval:
     >>> accuracy(np.array([True, True, False, True]), np.array([0, 0, 0, 1]), "balanced accuracy").value
     0.8333333333333333
     """
-    return mean_interval([wilson(int(right[part].sum()), int(part.sum())) for part in _parts(truth, metric)])
+    return mean_interval([wilson(int(right[rows].sum()), int(rows.sum())) for rows in _parts(truth, metric)])
 
 
 def _parts(truth: np.ndarray, metric: str) -> list[np.ndarray]:
-    """Return the rows that count as one: all of them, or those of each class."""
+    """Return masks of the rows whose accuracy counts as one: all of them, or those of each class."""
     return [truth == c for c in np.unique(truth)] if metric == "balanced accuracy" else [np.ones(truth.size, bool)]
 
 
-def _class_scores(truth: np.ndarray, classes: np.ndarray, found: _Raw, metric: str) -> dict[str, float]:
+def _class_scores(truth: np.ndarray, classes: np.ndarray, raw: _Raw, metric: str) -> dict[str, float]:
     other = "accuracy" if metric == "balanced accuracy" else "balanced accuracy"
     area = float("nan")
-    if found.decisions is not None:
-        positives = classes[1:] if found.decisions.shape[1] == 1 else classes
-        area = float(np.mean([area_under_roc(truth == c, found.decisions[:, t]) for t, c in enumerate(positives)]))
-    return {other: accuracy(found.predicted == truth, truth, other).value, "area under ROC": area}
+    if raw.decisions is not None:
+        positives = classes[1:] if raw.decisions.shape[1] == 1 else classes
+        area = float(np.mean([area_under_roc(truth == c, raw.decisions[:, t]) for t, c in enumerate(positives)]))
+    return {other: accuracy(raw.predicted == truth, truth, other).value, "area under ROC": area}
 
 
 def _with_picks(one: Contestant) -> str:

@@ -25,16 +25,16 @@ class TimeLeft(TimeRemainingColumn):
 
 
 class Bars(Progress):
-    """Bars that leave no trace where they are not drawn: before 14.3, Rich prints a line at the end all the same."""
+    """Bars that print nothing where they are not drawn: Rich before 14.3 prints a line at the end all the same."""
 
     def stop(self) -> None:
-        """Stop drawing, where that was begun."""
+        """Stop drawing, if it has begun."""
         if not self.disable:
             super().stop()
 
 
 def progress_bars(console: Console) -> Progress:
-    """Return bars whose tasks have a field ``state``; they vanish at the end, and are not drawn but on a terminal.
+    """Return bars whose tasks have a field ``state``; they vanish at the end, and are drawn only on a terminal.
 
     Examples
     --------

@@ -39,9 +39,9 @@ class Contestant:
     name, note : str
         What it is called, and what it does in a few words.
     fit : function (X, y, learned) -> fitted model
-        Of training rows, and of the model itself fitted on them; None is given where that is what is fitted.
+        A function of training rows, and of the model itself fitted on them (None if it is to be fitted now).
     picks : list of str
-        What it chose in each fold, where that is one thing.
+        What it chose in each fold, if it makes a single choice.
     """
 
     name: str
@@ -57,7 +57,7 @@ def contestants(model: Any, seed: int) -> tuple[list[Contestant], list[tuple[str
     ----------
     model : estimator with kernels, or a Pipeline that ends in one
     seed : int
-        Of the inner folds.
+        Seed of the inner folds.
 
     Returns
     -------
@@ -73,22 +73,20 @@ def contestants(model: Any, seed: int) -> tuple[list[Contestant], list[tuple[str
     ['learned kernels', 'uniform sum', 'best single kernel', 'tuned RBF SVM', 'constant prediction']
     """
     last, classes = last_step(model), is_classifier(model)
-    found = [
-        Contestant("learned kernels", "this model's settings, fitted anew", lambda X, y, _: clone(model).fit(X, y))
-    ]
+    racing = [Contestant("learned kernels", "this model, fitted anew", lambda X, y, _: clone(model).fit(X, y))]
     skipped = []
     uniform = _uniform(last)
     if uniform is None:
-        skipped.append(("uniform sum", "these kernels are no list that could be summed"))
+        skipped.append(("uniform sum", "these kernels are not a list that could be summed"))
     else:
         alike = with_last(model, uniform)
-        found.append(Contestant("uniform sum", "the same kernels, all alike", lambda X, y, _: alike.fit(X, y)))
+        racing.append(Contestant("uniform sum", "the same kernels, all alike", lambda X, y, _: alike.fit(X, y)))
     if _sums_a_list(last):
-        found.append(_single(model, seed))
+        racing.append(_single(model, seed))
     else:
-        skipped.append(("best single kernel", "these kernels are no list to choose from"))
+        skipped.append(("best single kernel", "these kernels are not a list to choose from"))
     if has_features(last):
-        found.append(
+        racing.append(
             Contestant(
                 "tuned RBF SVM",
                 "one Gaussian kernel on all features; C and width by grid search inside the training rows",
@@ -100,8 +98,8 @@ def contestants(model: Any, seed: int) -> tuple[list[Contestant], list[tuple[str
     dummy = DummyClassifier(strategy="most_frequent") if classes else DummyRegressor()
     words = "always the most frequent class" if classes else "always the mean"
     constant = with_last(model, dummy)
-    found.append(Contestant(CONSTANT, words, lambda X, y, _: constant.fit(X, y)))
-    return found, skipped
+    racing.append(Contestant(CONSTANT, words, lambda X, y, _: constant.fit(X, y)))
+    return racing, skipped
 
 
 def _single(model: Any, seed: int) -> Contestant:
@@ -116,7 +114,7 @@ def _single(model: Any, seed: int) -> Contestant:
 
 
 def has_features(estimator: Any) -> bool:
-    """Return whether X holds features, not the numbers of samples that kernel matrices are looked up by."""
+    """Return whether X holds features, not sample numbers by which kernel matrices are looked up."""
     kernels = estimator.kernels
     listed = [] if isinstance(kernels, (str, Family)) else KernelBank(kernels).kernels
     return not any(isinstance(kernel, Precomputed) for kernel in listed)
@@ -129,7 +127,7 @@ def _sums_a_list(estimator: Any) -> bool:
 
 
 def _uniform(estimator: Any) -> Any:
-    """Return the estimator that weighs all kernels alike, None where there is none."""
+    """Return the estimator that gives all kernels the same weight, or None where there is none."""
     known = estimator.get_params(deep=False)
     settings: dict[str, Any] = {"norms": [np.inf]} if "norms" in known else {"norm": np.inf} if "norm" in known else {}
     if "alignment" in known:
@@ -144,7 +142,7 @@ def _uniform(estimator: Any) -> Any:
 def _fit_rbf(model: Any, learned: Any, X: Any, y: np.ndarray, seed: int) -> Any:
     """Fit a support vector machine with one Gaussian kernel, its C and width chosen on the training rows."""
     classes = is_classifier(model)
-    # Sparse data stay sparse; views that are missing are filled, as this learner has no other way.
+    # Sparse data stay sparse; missing views are filled in, as this learner cannot do without.
     steps = [SimpleImputer(keep_empty_features=True), StandardScaler(with_mean=not hasattr(X, "tocsr"))]
     few_X, few_y = some_rows(X, y, _TUNED_ROWS, seed, classes)
     # Features have unit variance here, so that the widths suit any number of them.
@@ -167,5 +165,5 @@ def _fit_rbf(model: Any, learned: Any, X: Any, y: np.ndarray, seed: int) -> Any:
 
 
 def _within(model: Any, grid: dict[str, Any]) -> dict[str, Any]:
-    """Return the grid with the names that the last step's parameters have in the model."""
+    """Return the grid with the names that the parameters of the last step have in the model."""
     return {f"{model.steps[-1][0]}__{name}": v for name, v in grid.items()} if isinstance(model, Pipeline) else grid

@@ -1,4 +1,4 @@
-"""How the weight of a fitted model is divided over kernels, views and features; and which kernels are too narrow."""
+"""How the weight of a fitted model is divided over kernels, views and features, and which kernels are too narrow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sklearn.utils import _safe_indexing
 
 # The largest kernels are looked at, on a few rows, which are enough to see how narrow one is.
 _KERNELS, _ROWS = 2000, 60
-# A kernel is too narrow if two different rows are on average less alike than this part of what a row is to itself.
+# A kernel is too narrow if its mean value for two different rows is below this share of that for a row and itself.
 _NARROW_BELOW = 1e-3
 
 
@@ -19,8 +19,8 @@ _NARROW_BELOW = 1e-3
 class Division:
     """What a fit learned, as shares of the whole weight.
 
-    A kernel that is so narrow that every row is alike only to itself is a multiple of the identity matrix: it makes
-    the fit smoother, as a ridge does, and says nothing on new rows. Views and features do not get its share.
+    A kernel so narrow that each row is alike only to itself is a multiple of the identity matrix: it makes the fit
+    smoother, as a ridge does, and says nothing about new rows. Its share is not credited to any view or feature.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Division:
 
     @property
     def narrow_share(self) -> float:
-        """The part of the weight that kernels which are too narrow have."""
+        """The share of the weight that belongs to kernels that are too narrow."""
         return float(self.shares[self.narrow].sum())
 
 
@@ -51,7 +51,7 @@ def divide(estimator: Any, X: Any, seed: int = 0) -> Division:
     ----------
     estimator : fitted estimator with kernels
     X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
-        Of which a few rows show how narrow the kernels are.
+        A few of its rows show how narrow the kernels are.
     seed : int, default 0
         Chooses the rows.
 
@@ -66,8 +66,8 @@ def divide(estimator: Any, X: Any, seed: int = 0) -> Division:
     >>> from manykernels.reports.division import divide
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> found = divide(MKLClassifier([Gaussian(1.0), Gaussian(1e-3)], norm=2).fit(X, y), X)
-    >>> found.narrow, round(found.views["all features"] + found.narrow_share, 6)
+    >>> division = divide(MKLClassifier([Gaussian(1.0), Gaussian(1e-3)], norm=2).fit(X, y), X)
+    >>> division.narrow, round(division.views["all features"] + division.narrow_share, 6)
     (array([False,  True]), 1.0)
     """
     shares = shares_of(estimator.weights_)
@@ -80,12 +80,12 @@ def divide(estimator: Any, X: Any, seed: int = 0) -> Division:
         views[view] = max(views[view] - float(shares[k]), 0.0)
         positions = columns.get(estimator.kernel_names_[int(k)], columns.get(view, np.arange(importances.size)))
         importances[positions] -= shares[k] / positions.size
-    # What is left of nothing is rounding.
+    # Tiny remainders are rounding.
     return Division(estimator.kernel_names_, shares, narrow, views, np.where(importances > 1e-12, importances, 0.0))
 
 
 def shares_of(weights: np.ndarray) -> np.ndarray:
-    """Return the part that each weight has in the whole; of several weight vectors the mean.
+    """Return each weight as a share of their sum; the mean share for several weight vectors.
 
     Examples
     --------
@@ -120,15 +120,15 @@ def _narrow(estimator: Any, X: Any, shares: np.ndarray, seed: int) -> np.ndarray
         return out
     try:
         places, stack = matrices(estimator, X, shares, _KERNELS, _ROWS, seed)
-    except ValueError:  # there is nothing to look at
+    except ValueError:  # the model has no single kernels to look at
         return out
-    own, n = np.abs(np.trace(stack, axis1=1, axis2=2)), stack.shape[1]
-    others = np.abs(stack).sum(axis=(1, 2)) - own
-    out[places] = (others < _NARROW_BELOW * (n - 1) * own) & (own > 0)
+    diagonal, n = np.abs(np.trace(stack, axis1=1, axis2=2)), stack.shape[1]
+    others = np.abs(stack).sum(axis=(1, 2)) - diagonal
+    out[places] = (others < _NARROW_BELOW * (n - 1) * diagonal) & (diagonal > 0)
     return out
 
 
 def _columns(estimator: Any) -> dict[str, np.ndarray]:
-    """Return the columns that kernels look at, by their names; and by views, since a ladder has nodes for kernels."""
+    """Return the columns that kernels see, by kernel name, and by view, as a ladder has nodes in place of kernels."""
     bound = [entry for predictor in estimator._predictors for entry in predictor.kernel.bound]
     return {entry.group: entry.positions for entry in bound} | {entry.name: entry.positions for entry in bound}

@@ -1,4 +1,4 @@
-"""The form of a kernel: what its name says before the features that it looks at."""
+"""The form of a kernel: the part of its name before the features that it sees."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def form_of(name: str, gather: bool) -> str:
     ----------
     name : str
     gather : bool
-        Whether widths are taken together, from each power of 2 to the next.
+        Whether widths from each power of 2 to the next are taken together.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Scores with intervals: how far chance in the choice of the samples can have moved them."""
+"""Scores with intervals: how far the random choice of the samples may have moved them."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Interval:
 
     @property
     def excludes_zero(self) -> bool:
-        """Whether zero is outside."""
+        """Whether zero is outside the interval."""
         return self.low > 0 or self.high < 0
 
 
 def wilson(right: int, total: int) -> Interval:
-    """Return a share with Wilson's interval, which holds near 0 and 1, too.
+    """Return a share with Wilson's interval, which is valid near 0 and 1 too.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def wilson(right: int, total: int) -> Interval:
     share, square = right / total, _Z**2 / total
     center = (share + square / 2) / (1 + square)
     reach = np.sqrt(square * share * (1 - share) + square**2 / 4) / (1 + square)
-    # At 0 and 1 the bound is the share itself, but for rounding.
+    # At 0 and 1 the bound is the share itself, up to rounding.
     low, high = (0.0 if right == 0 else center - reach), (1.0 if right == total else center + reach)
     return Interval(share, float(low), float(high))
 
@@ -54,8 +54,8 @@ def wilson(right: int, total: int) -> Interval:
 def paired_difference(first: np.ndarray, second: np.ndarray) -> Interval:
     """Return how much more often the first of two predictors is right on the same samples.
 
-    The interval is Newcombe's for paired shares: Wilson's intervals of both, put together with their correlation. It
-    holds for few samples, where a bootstrap of the few differences would be too sure.
+    The interval is Newcombe's for paired shares: Wilson's intervals of both, combined by their correlation. It is
+    valid for few samples, where a bootstrap of the few differences would be too narrow.
 
     Parameters
     ----------
@@ -67,8 +67,8 @@ def paired_difference(first: np.ndarray, second: np.ndarray) -> Interval:
     >>> import numpy as np
     >>> from manykernels.reports.intervals import paired_difference
     >>> first, second = np.arange(100) < 90, np.arange(100) < 80
-    >>> found = paired_difference(first, second)
-    >>> round(found.value, 3), found.excludes_zero
+    >>> difference = paired_difference(first, second)
+    >>> round(difference.value, 3), difference.excludes_zero
     (0.1, True)
     """
     n = first.size
@@ -87,10 +87,10 @@ def paired_difference(first: np.ndarray, second: np.ndarray) -> Interval:
 
 
 def mean_interval(parts: Sequence[Interval]) -> Interval:
-    """Return the mean of independent figures with its interval, made of theirs.
+    """Return the mean of independent figures with its interval, computed from their intervals.
 
-    What each figure may be off by adds up in squares, to either side by itself: shares near 0 or 1 keep their uneven
-    intervals.
+    The possible errors of the figures add up in squares, separately to either side: shares near 0 or 1 keep their
+    asymmetric intervals.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def mean_interval(parts: Sequence[Interval]) -> Interval:
 
 
 def bootstrap(statistic: Callable[[np.ndarray], np.ndarray], n_samples: int, seed: int = 0) -> list[Interval]:
-    """Return figures with the interval that they cover when the samples are drawn anew, with replacement.
+    """Return figures with the interval that they cover when the samples are redrawn with replacement.
 
     Parameters
     ----------
@@ -157,15 +157,15 @@ def explained(truth: np.ndarray, predictions: list[np.ndarray], seed: int = 0) -
     errors = [(truth - predicted) ** 2 for predicted in predictions]
 
     def statistic(rows: np.ndarray) -> np.ndarray:
-        own = truth[rows]
-        spread = np.sum((own - own.mean(axis=1, keepdims=True)) ** 2, axis=1)
+        drawn = truth[rows]
+        spread = np.sum((drawn - drawn.mean(axis=1, keepdims=True)) ** 2, axis=1)
         missed = np.stack([error[rows].sum(axis=1) for error in errors], axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):  # a resample of one value has no R2
             scores = np.where(spread[:, None] > 0, 1 - missed / spread[:, None], np.nan)
         return np.hstack([scores, scores[:, :1] - scores])
 
-    found = bootstrap(statistic, truth.size, seed)
-    return found[: len(errors)], found[len(errors) :]
+    intervals = bootstrap(statistic, truth.size, seed)
+    return intervals[: len(errors)], intervals[len(errors) :]
 
 
 def area_under_roc(positive: np.ndarray, decisions: np.ndarray) -> float:

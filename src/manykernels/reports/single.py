@@ -1,8 +1,8 @@
 """The best single kernel, chosen on training rows alone.
 
-Every kernel is judged by the leave-one-out errors of ridge regression, which one inverse gives; of very many kernels,
-those that are best aligned with the target and unlike one another. The best few, and those with the largest weights in
-the learned sum, are then validated with the model's own settings.
+Every kernel is judged by the leave-one-out errors of ridge regression, which one inverse gives; if there are very many,
+only those that are best aligned with the target and unlike one another. The best few, and those with the largest
+weights in the learned sum, are then validated with the model's parameters.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from manykernels.reports.steps import as_seen, inner_folds, is_balanced, last_st
 
 # Rows on which kernels are judged, and on which the best ones are validated.
 _JUDGED_ROWS, _VALIDATED_ROWS = 200, 2000
-# Up to so many kernels are all judged; of more: so many that are well aligned and unlike one another, so many of the
-# view with most features, since alignment underrates kernels on many features, and so many that the model uses.
+# Up to _ALL kernels are all judged. Of more: _ALIGNED that are well aligned and unlike one another, _WIDEST of the view
+# with the most features, since alignment underrates kernels on many features, and _USED that the model uses.
 _ALL, _ALIGNED, _WIDEST, _USED = 100, 50, 20, 10
-# Kernels that are validated: the best ones, few of one kind on one view, and those with the largest weights.
+# Kernels that are validated: the best ones, a few of each kind on each view, and those with the largest weights.
 _BEST, _PER_KIND, _LARGEST = 6, 2, 2
 _SMALLEST_RIDGE = 1e-6
 
 
 def fit_single(model: Any, learned: Any, X: Any, y: np.ndarray, seed: int) -> tuple[Any, str]:
-    """Fit the model with the one kernel that validates best on the training rows.
+    """Fit the model with the single kernel that validates best on the training rows.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def fit_single(model: Any, learned: Any, X: Any, y: np.ndarray, seed: int) -> tu
     X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
     y : ndarray of shape (n_samples,)
     seed : int
-        Of the rows and of the folds.
+        Seed of the choice of rows and of the folds.
 
     Returns
     -------
@@ -78,7 +78,7 @@ def _validated(candidate: Any, X: Any, y: np.ndarray, folds: Any, scoring: str |
 
 
 def _alone(estimator: Any, learned: Any, kernel: Any) -> dict[str, Any]:
-    """Return the settings for one kernel, with the C that a fitted model chose; no norm makes a difference then."""
+    """Return the parameters for one kernel, with the C that a fitted model chose; the norm makes no difference then."""
     known = estimator.get_params(deep=False)
     settings: dict[str, Any] = {"kernels": [kernel]}
     settings |= {"norms": [1.0]} if "norms" in known else {"norm": 1.0} if "norm" in known else {}
@@ -87,7 +87,7 @@ def _alone(estimator: Any, learned: Any, kernel: Any) -> dict[str, Any]:
 
 
 def _leading(last: Any, learned: Any, X: Any, y: np.ndarray, seed: int) -> tuple[list[Any], str]:
-    """Return the kernels to validate, and how many they were chosen from."""
+    """Return the kernels to validate, and how many they were chosen from, in words."""
     classes = is_classifier(last)
     X, y = some_rows(X, y, _JUDGED_ROWS, seed, classes)
     X = as_seen(learned, X)
@@ -111,14 +111,14 @@ def _leading(last: Any, learned: Any, X: Any, y: np.ndarray, seed: int) -> tuple
 
 
 def _used(learned: Any, n_kernels: int) -> list[int]:
-    """Return the places of the kernels with the largest weights, none where the model has others."""
+    """Return the places of the kernels with the largest weights, or none where the model has other kernels."""
     shares = shares_of(learned.weights_)
     order = np.argsort(-shares, kind="stable")[:_USED]
     return [int(k) for k in order if shares[k] > 0] if shares.size == n_kernels else []
 
 
 def _unlike(bound: Any, kernels: Any, X: Any, scores: np.ndarray, used: list[int]) -> np.ndarray:
-    """Return the best aligned kernels: one of each form and octave of widths on a view; and those in use."""
+    """Return the best aligned kernels, one of each form and octave of widths on each view, and those in use."""
     views = np.repeat(*np.array([(place, count) for place, (_, count) in enumerate(run_lengths(bound.groups))]).T)
     order = np.argsort(-scores, kind="stable")
     keys = pd.Series([(form_of(bound.names[int(k)], gather=True), int(views[k])) for k in order])
@@ -144,7 +144,7 @@ def left_out_error(K: np.ndarray, targets: np.ndarray, weights: np.ndarray, ridg
         A kernel matrix.
     targets : ndarray of shape (n, n_targets)
     weights : ndarray of shape (n,)
-        Of the rows in the mean.
+        Weights of the rows in the mean.
     ridge : float
 
     Examples
@@ -155,7 +155,7 @@ def left_out_error(K: np.ndarray, targets: np.ndarray, weights: np.ndarray, ridg
     >>> left_out_error(np.outer(x, x), x[:, None], alike, 0.1) < left_out_error(np.eye(50), x[:, None], alike, 0.1)
     True
     """
-    # A constant in the kernel is the intercept, but for the mean, which may be large.
+    # A constant in the kernel acts as the intercept; the mean, which may be large, is subtracted instead.
     inverse = np.linalg.inv(K + 1.0 + max(ridge, _SMALLEST_RIDGE) * np.eye(len(K)))
     missed = inverse @ (targets - targets.mean(axis=0)) / np.diag(inverse)[:, None]
     return float(np.average((missed**2).sum(axis=1), weights=weights))

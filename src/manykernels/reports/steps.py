@@ -1,4 +1,4 @@
-"""What a report asks of models and of rows: the step with the kernels, the score to go by, folds, some of the rows."""
+"""What a report needs of models and of rows: the step with the kernels, the score, folds, samples of the rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
-# Where a constant prediction is right so often, accuracy says little.
+# Where a constant prediction is right more often than this, accuracy says little.
 _MOSTLY = 0.8
 _INNER_FOLDS = 3
 
@@ -37,13 +37,13 @@ def as_seen(fitted: Any, X: Any) -> Any:
 
 
 def is_balanced(model: Any) -> bool:
-    """Return whether each class is to count alike."""
+    """Return whether all classes are to count alike."""
     weights = getattr(last_step(model), "class_weight", None)
     return isinstance(weights, str) and weights == "balanced"
 
 
 def metric_of(model: Any, y: np.ndarray) -> str:
-    """Return the score to go by: where nearly all rows are of one class, each class is to count alike."""
+    """Return the score by which to compare: where nearly all rows are of one class, all classes are to count alike."""
     if not is_classifier(model):
         return "R2"
     largest = np.unique(y, return_counts=True)[1].max() / y.size
@@ -60,14 +60,14 @@ def folds_of(y: np.ndarray, classes: bool, folds: int, seed: int) -> list[tuple[
 
 
 def inner_folds(y: np.ndarray, classes: bool, seed: int) -> list[tuple[np.ndarray, np.ndarray]] | None:
-    """Return folds within training rows, None where there are too few rows for any."""
+    """Return folds within training rows, or None where there are too few rows."""
     # With two rows of two classes, every training part has two classes.
     enough = int(np.sort(np.unique(y, return_counts=True)[1])[-2:].min()) if classes else y.size // 2
     return None if enough < 2 else folds_of(y, classes, min(_INNER_FOLDS, enough), seed)
 
 
 def some_rows(X: Any, y: np.ndarray, count: int, seed: int, classes: bool) -> tuple[Any, np.ndarray]:
-    """Return at most ``count`` rows, by chance; of classes a fair share each, and two at least."""
+    """Return at most ``count`` rows, drawn at random; each class keeps its share, and at least two rows."""
     if y.size <= count:
         return X, y
     order = np.random.default_rng(seed).permutation(y.size)

@@ -1,6 +1,6 @@
 """A reader for the attribute-relation file format (ARFF).
 
-SciPy's reader knows no string attributes and trips over quoted values, hence this one.
+SciPy's reader does not support string attributes and fails on quoted values, hence this one.
 """
 
 import re
@@ -83,7 +83,7 @@ def _split(line: str) -> list[str]:
         if match is None:
             raise ValueError(f"a quote is not closed in {line[:40]!r}")
         values.append(match[1])
-        # A comma at the very end announces one more, empty value.
+        # After a comma at the very end comes one more value, which is empty.
         position = match.end() + (match.end() == len(line) and not match[0].endswith(","))
     return values
 
@@ -116,5 +116,5 @@ def _parsed(name: str, values: pd.Series, parse: Callable[..., pd.Series], what:
     parsed = parse(values, errors="coerce")
     stray = values[parsed.isna() & values.notna()]
     if len(stray):
-        raise ValueError(f"attribute {name!r} has the value {stray.iloc[0]!r}, which is no {what}")
+        raise ValueError(f"attribute {name!r} has the value {stray.iloc[0]!r}, which is not a {what}")
     return parsed

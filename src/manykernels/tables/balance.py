@@ -1,11 +1,11 @@
-"""Uneven classes: notice them, say so, and weigh the errors if one class is rare."""
+"""Uneven classes: notice them, say so, and weight the errors if one class is rare."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-# The smallest class beside its share if all classes had the same size (1/2 for two classes): below UNEVEN it is small,
-# below RARE rare.
+# The smallest class relative to its size if all classes were equal (1/2 of the rows for two classes): below UNEVEN it
+# counts as small, below RARE as rare.
 UNEVEN, RARE = 0.4, 0.3
 
 
@@ -16,7 +16,7 @@ class Balance:
     Parameters
     ----------
     counts : dict
-        From each class, as text, to its number of rows.
+        The number of rows of each class, by its name as text.
     uneven : bool
         Whether the smallest class has less than 0.4 of its even share (of two classes: less than 20 % of the rows).
     weighted : bool
@@ -38,20 +38,20 @@ class Balance:
         return "balanced_accuracy" if self.uneven or self.weighted else None
 
     def notes(self) -> list[str]:
-        """Say in sentences what was noticed and done."""
+        """Return what was noticed and done, in sentences."""
         rare = min(self.counts, key=lambda label: self.counts[label])
         rows = sum(self.counts.values())
         share = f"class {rare!r} has {self.counts[rare]} of {rows} training rows ({self.counts[rare] / rows:.0%})"
-        done = "errors are weighted so that each class counts alike"
+        done = "errors are weighted so that all classes count alike"
         if self.uneven and self.weighted:
-            return [f"The classes are uneven, {share}: {done}; --balance no lets each row count alike."]
+            return [f"The classes are uneven, {share}: {done}; --balance no lets all rows count alike."]
         if self.uneven:
             return [f"The classes are uneven, {share}: look at the balanced accuracy, and consider --balance yes."]
         return [f"As asked, {done}."] if self.weighted else []
 
 
 def evenness(y: np.ndarray) -> float:
-    """Return the size of the smallest class beside the mean size.
+    """Return the size of the smallest class relative to the mean size.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def weigh_classes(target: np.ndarray, choice: str) -> Balance:
     target : array of shape (n_rows,)
         Labels of the training rows.
     choice : {"auto", "yes", "no"}
-        Whether to weigh errors; "auto" does where the smallest class has less than 0.3 of its even share (of two
+        Whether to weight errors; "auto" does so where the smallest class has less than 0.3 of its even share (of two
         classes: less than 15 % of the rows).
 
     Returns

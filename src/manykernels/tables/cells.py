@@ -13,7 +13,7 @@ from manykernels.tables.written_numbers import number_of
 DATE_WORDS = {"datetime64", "datetime", "date"}
 SPAN_WORDS = {"timedelta64", "timedelta"}
 NUMBER_WORDS = {"integer", "floating", "mixed-integer-float", "decimal"} | SPAN_WORDS
-# Between "Column ..." and the end of the sentence.
+# A part of a sentence that begins with "Column ...".
 UNCLEAR_DATES = "looks like dates whose order of day and month is unclear: write them as 2024-05-31"
 _FLAGS = {"true": 1.0, "1": 1.0, "1.0": 1.0, "false": 0.0, "0": 0.0, "0.0": 0.0}
 
@@ -37,7 +37,7 @@ def as_numbers(name: str, column: pd.Series) -> np.ndarray:
     >>> as_numbers("age", pd.Series(["4", None]))
     array([ 4., nan])
     """
-    # A plain column of numbers needs no look at its cells, which counts in tables of many thousand columns.
+    # A plain column of numbers need not be inspected cell by cell, which saves time with many thousand columns.
     word = "" if column.dtype.kind in "iuf" else types.infer_dtype(column, skipna=True)
     try:
         if word in DATE_WORDS:
@@ -146,12 +146,12 @@ def spelled_as(texts: pd.Series, known: Sequence[str]) -> pd.Series:
     texts : pandas.Series of object
         What `as_texts` returns.
     known : sequence of str
-        Levels or labels. One that is the only one of its number stands for all spellings of that number.
+        Levels or labels. If only one of them reads as a certain number, it stands for all spellings of that number.
 
     Returns
     -------
     texts : pandas.Series of object
-        What is known in no spelling stays as it is.
+        Texts that are not known in any spelling stay as they are.
 
     Examples
     --------
@@ -171,7 +171,7 @@ def spelled_as(texts: pd.Series, known: Sequence[str]) -> pd.Series:
 
 
 def reads_as_number(value: object) -> bool:
-    """Tell whether the text of a value is that of a number.
+    """Return whether the text of a value reads as a number.
 
     Parameters
     ----------

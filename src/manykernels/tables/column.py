@@ -1,4 +1,4 @@
-"""One column of a table as numbers: one class for each kind of column.
+"""One column of a table as numbers, with a class for each kind of column.
 
 A kind learns what it needs from the training column (``learn``), writes it as plain data (``to_dict``) and
 turns any later column into a block of floats (``encode``).
@@ -19,7 +19,7 @@ MAX_LEVELS = 50
 
 
 class Column(ABC):
-    """What every kind of column has: words for it, and its encoding as plain data.
+    """What every kind of column has: its names, and its encoding as plain data.
 
     A subclass is a frozen dataclass of what it learned.
     """
@@ -48,7 +48,7 @@ class Column(ABC):
         """Say in words what was done to columns of this kind, given by name."""
 
     def parts(self) -> dict[str, int]:
-        """Return the parts that get kernels of their own: words before the column's name, and how many outputs."""
+        """Return the parts that get kernels of their own: the words before the column's name, by number of outputs."""
         return {"": len(self.labels())}
 
     def to_dict(self) -> dict[str, Any]:
@@ -65,7 +65,7 @@ class NumericColumn(Column):
     fill, mean, scale : float
         Learned from the training column.
     missing : bool, default=False
-        Whether a second output tells where the value was missing: where that happened in training.
+        Whether a second output marks where the value was missing: it does if that happened in training.
     two_valued : bool, default=False
         Whether the output had two values in training, such as 0 and 1.
     """
@@ -110,7 +110,7 @@ def _are_two(values: np.ndarray) -> bool:
 
 
 def standardized(cls: Any, name: str, values: np.ndarray, **more: Any) -> Any:
-    """Make a column that has a fill, a mean, a scale and an indicator of missing values, or None for a constant."""
+    """Make a column with a fill value, mean, scale and an indicator of missing values, or None for a constant."""
     gone = np.isnan(values)
     fill = float(np.nanmedian(values))
     values = np.where(gone, fill, values)
@@ -130,7 +130,7 @@ class FlagColumn(Column):
     Parameters
     ----------
     fill : float
-        The more frequent value, for rows that lack it later.
+        The more frequent value, used for later rows that lack one.
     """
 
     kind: ClassVar[str] = "flag"

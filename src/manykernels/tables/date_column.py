@@ -1,4 +1,4 @@
-"""A column of dates as numbers: the trend, and where in the year, the week and the day a date lies."""
+"""A column of dates as numbers: the trend, and the place of a date in the year, the week and the day."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from manykernels.tables.cells import as_dates, as_texts
 from manykernels.tables.column import Column, standardized
 from manykernels.tables.written_dates import order_of
 
-# What goes around, and in how many steps.
+# What recurs, and the number of its steps.
 CYCLES = {"month": 12, "weekday": 7, "hour": 24}
 
 
@@ -28,7 +28,7 @@ class DateColumn(Column):
     fill, mean, scale : float
         Of the seconds since 1970 in the training column.
     missing : bool
-        Whether an output tells where the date was missing: where that happened in training.
+        Whether an output marks where the date was missing: it does if that happened in training.
     cycles : list of str
         Those that vary in the training column.
     order : {"day", "month", ""}, default=""

@@ -14,19 +14,19 @@ from manykernels.tables.column import Column, FlagColumn, LevelsColumn, NumericC
 from manykernels.tables.kinds import IGNORE, KINDS, kind_of, refuse_mixtures
 from manykernels.tables.reading import is_libsvm, read_table
 
-# pandas calls the columns so that have no name, such as an index that was written with the table.
+# What pandas calls columns without a name, such as an index that was written with the table.
 _UNNAMED = "Unnamed: "
 _BY_WORD = {kind.word: kind for kind in KINDS}
 _BY_KIND = {kind.kind: kind for kind in KINDS}
-# What a user can say that a column is.
+# What a user can declare a column to be.
 WORDS = (*_BY_WORD, IGNORE)
 
 
 class Block(NamedTuple):
-    """The outputs of one column: its name and kind, where they stand, and which of them have kernels of their own.
+    """The outputs of one column: its name and kind, their places, and which of them have kernels of their own.
 
-    The parts are outputs by the words for them; the first part of a number or a date is its value. A number may be
-    two-valued: then it tells no more than true and false do.
+    ``parts`` maps labels to outputs; the first part of a number or a date is its value. A number may be two-valued:
+    then it says no more than true and false do.
     """
 
     name: str
@@ -47,19 +47,19 @@ class TableEncoder:
     Parameters
     ----------
     kinds : mapping from str to str, optional
-        What some columns are, where that is not to be guessed: "number", "boolean", "category", "date", "text", or
+        What some columns are, where this should not be guessed: "number", "boolean", "category", "date", "text", or
         "ignore" to leave a column out.
 
     Attributes
     ----------
     columns : dict
-        From the name of each column that is used to its encoding.
+        The encoding of each column that is used, by its name.
     left_out : dict
-        From the name of each column that is not used to the reason.
+        The reason why a column is not used, by its name.
     blocks : list of Block
         The outputs of each column.
     sources : dict
-        From the name of each column that is used to the list of its outputs.
+        The outputs of each column that is used, by its name.
     feature_names : list of str
         Names of the outputs.
     notes : list of str
@@ -95,7 +95,7 @@ class TableEncoder:
 
     @property
     def sources(self) -> dict[str, list[int]]:
-        """From the name of each column that is used to the list of its outputs."""
+        """The outputs of each column that is used, by its name."""
         return {block.name: block.outputs for block in self.blocks}
 
     @property
@@ -124,7 +124,7 @@ class TableEncoder:
         table : pandas.DataFrame
             At least one of its columns must vary.
         rows : array of int, optional
-            The rows to learn from; the others only show in the message where a column is refused. By default all.
+            The rows to learn from; by default all. The others only count in messages about a column that is refused.
 
         Returns
         -------
@@ -141,7 +141,7 @@ class TableEncoder:
         if not columns:
             reasons = [f"{name!r} {reason.rstrip(',')}" for name, reason in left_out.items()]
             problem = f"{listed(reasons)} (--views can say what a column is)" if reasons else "it has none"
-            raise ValueError(f"TABLE must have a column to learn from beside the target; {problem}.")
+            raise ValueError(f"TABLE must have a column to learn from besides the target; {problem}.")
         self.columns, self.left_out = columns, left_out
         return self
 
@@ -213,7 +213,7 @@ class TableEncoder:
         if isinstance(kind, str):
             return kind
         if kind is FlagColumn and values.isna().any():
-            kind = LevelsColumn  # a missing value is a third answer
+            kind = LevelsColumn  # a missing value is a third level
         return kind.learn(name, values) or kind.useless
 
 

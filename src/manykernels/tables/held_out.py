@@ -1,4 +1,4 @@
-"""The rows that are held out of training: choose them, and find them again later."""
+"""The rows that are held out of training: how they are chosen, and found again later."""
 
 import math
 from typing import Any
@@ -17,11 +17,11 @@ def hold_out(target: np.ndarray, test_size: float, seed: int, regression: bool) 
     Parameters
     ----------
     target : array of shape (n_rows,)
-        For classes, each part gets its share of each class.
+        With classes, each part gets its share of each class.
     test_size : float
         The share of the rows to test on; with 0 every row is for training.
     seed : int
-        Of the random choice.
+        Seed of the random choice.
     regression : bool
         Whether the target is a number, not a class.
 
@@ -50,7 +50,7 @@ def hold_out(target: np.ndarray, test_size: float, seed: int, regression: bool) 
 
 
 def held_out(features: pd.DataFrame, y: np.ndarray, encoder: TableEncoder, settings: dict[str, Any]) -> np.ndarray:
-    """Return the rows that ``fit`` held out, none where the table is not the one that it read.
+    """Return the rows that ``fit`` held out, or none where the table is not the one that it read.
 
     Parameters
     ----------
@@ -70,12 +70,12 @@ def held_out(features: pd.DataFrame, y: np.ndarray, encoder: TableEncoder, setti
     nothing = np.zeros(0, dtype=np.int64)
     if settings["rows"] != len(y) or not settings["test_size"]:
         return nothing
-    # The encoding knows the training rows: it is learned anew, and must be the same.
+    # The encoding depends on the training rows: it is learned anew, and must be the same.
     kinds = {block.name: block.kind for block in encoder.blocks}
     try:
         train, test = hold_out(y, settings["test_size"], settings["seed"], settings["regression"])
         again = TableEncoder(kinds).fit(features[list(kinds)], train)
-    except ValueError:  # this target, or a column of these rows, does not allow what that of `fit` did
+    except ValueError:  # this target or a column of these rows cannot be used as those of `fit` were
         return nothing
     return test if again.to_dict()["columns"] == encoder.to_dict()["columns"] else nothing
 

@@ -1,4 +1,4 @@
-"""Which kind a column of a training table is of."""
+"""Find the kind of a column of a training table."""
 
 import re
 
@@ -18,7 +18,7 @@ IGNORE = "ignore"
 IDENTIFIER = "differs in nearly every row, as an identifier does,"
 NOTATION = "looks like numbers in a notation that is not read"
 
-# Free text has this many words on average, and this share of distinct values (or this many of them).
+# Free text has at least this many words on average, and this share of distinct values (or this many of them).
 _MIN_WORDS, _MIN_DISTINCT, _MANY_DISTINCT = 3.0, 0.5, 10 * MAX_LEVELS
 # A column is meant to hold numbers (or dates) if this share of its values does, and has this many distinct ones.
 _MEANT, _MANY_NUMBERS = 0.8, 20
@@ -39,7 +39,7 @@ def kind_of(name: str, column: pd.Series) -> type[Column] | str:
     Returns
     -------
     kind : type or str
-        One of KINDS, or why the column is to be left out, to stand between "Column ..." and "and is left out".
+        One of KINDS, or why the column is to be left out, in words that fit between "Column ..." and "and is left out".
 
     Examples
     --------
@@ -57,7 +57,7 @@ def kind_of(name: str, column: pd.Series) -> type[Column] | str:
     values = column.dropna()
     word = types.infer_dtype(values, skipna=True)
     if word == "boolean":
-        # A missing value is a third answer, which one number cannot hold.
+        # A missing value is a third level, which one number cannot represent.
         return LevelsColumn if column.isna().any() else FlagColumn
     if word in DATE_WORDS:
         return DateColumn
@@ -71,7 +71,7 @@ def kind_of(name: str, column: pd.Series) -> type[Column] | str:
 
 
 def refuse_mixtures(name: str, column: pd.Series) -> None:
-    """Raise where nearly all values are numbers, or dates: the others are typing errors or signs for missing.
+    """Raise where nearly all values are numbers, or dates: the others are typing errors or marks of missing values.
 
     Parameters
     ----------
@@ -123,12 +123,12 @@ def _kind_of_words(texts: pd.Series) -> type[Column] | str:
 
 
 def _is_notation(distinct: np.ndarray) -> bool:
-    """Tell whether texts look like numbers, but are not all plain ones: those are codes."""
+    """Return whether texts look like numbers, but are not all plain numbers: plain ones are codes."""
     return all(map(looks_like_number, distinct)) and not all(map(reads_as_number, distinct))
 
 
 def _counts_rows(name: str, column: pd.Series) -> bool:
-    """Tell whether whole numbers are an identifier: all distinct, under a name that says so."""
+    """Return whether whole numbers are an identifier: all distinct, in a column with such a name."""
     if not _ID_NAME.fullmatch(name):
         return False
     values = column.dropna()

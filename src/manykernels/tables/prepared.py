@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from manykernels.tables.balance import Balance, weigh_classes
+from manykernels.tables.column_views import Views
 from manykernels.tables.encoder import TableEncoder
 from manykernels.tables.held_out import hold_out
 from manykernels.tables.reading import read_table
 from manykernels.tables.table_kernels import make_kernels
 from manykernels.tables.target import class_notes, take_target
-from manykernels.tables.views import Views
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class PreparedTable:
     encoder : TableEncoder
         Turns a table into features; learned from the training rows.
     views : dict
-        From the name of each view to its columns; empty without views.
+        The columns of each view, by its name; empty without views.
     kernels : list of kernels
         On the features.
     balance : Balance or None
@@ -68,13 +68,13 @@ def prepare_table(
     regression : bool, default=False
         Whether the target is a number, not a class.
     views : Views, optional
-        What is said about the columns.
+        What the user said about the columns.
     test_size : float, default=0.25
         The share of the rows to hold out.
     seed : int, default=0
-        Of the choice of these rows.
+        Seed of the choice of these rows.
     balance : {"auto", "yes", "no"}, default="auto"
-        Whether to weigh errors so that each class counts alike.
+        Whether to weight errors so that all classes count alike.
 
     Returns
     -------

@@ -16,15 +16,15 @@ from manykernels.core.notices import listed
 from manykernels.tables.arff import parse_arff
 from manykernels.tables.separated import open_text, read_separated, word_at
 
-# A LIBSVM file is sparse, its table is not: beyond this many cells (2 GB) it would not fit a laptop.
+# A LIBSVM file is sparse, its table is not: with more cells than this (2 GB) it would be too large for a laptop.
 MAX_CELLS = 250_000_000
-# Other libraries' errors in our words; what they say themselves is for programmers.
+# Our words for errors of other libraries, whose own messages are for programmers.
 _WORDS: dict[type[BaseException], str] = {
-    gzip.BadGzipFile: "it is no gzip file, or it is damaged",
+    gzip.BadGzipFile: "it is not a gzip file, or it is damaged",
     EOFError: "the compressed file ends too early",
     zlib.error: "the compressed file is damaged",
     csv.Error: f"a cell has more than {csv.field_size_limit()} characters, so a quote may not be closed",
-    pyarrow.ArrowException: "it is no Parquet file, or it is damaged",
+    pyarrow.ArrowException: "it is not a Parquet file, or it is damaged",
 }
 
 
@@ -41,12 +41,12 @@ def read_table(path: str | os.PathLike[str]) -> pd.DataFrame:
     -------
     table : pandas.DataFrame
         With at least one row and one column, and names that are distinct strings. The columns of a LIBSVM
-        file are called ``target`` and ``f<number>``, the number being the one in the file.
+        file are called ``target`` and ``f<number>``, with the number that is in the file.
 
     Raises
     ------
     ValueError
-        In one sentence, when the file is absent, of another format, broken or empty.
+        When the file is absent, of another format, broken or empty; the message is one sentence.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def read_table(path: str | os.PathLike[str]) -> pd.DataFrame:
 
 
 def is_libsvm(path: str | os.PathLike[str]) -> bool:
-    """Tell whether a path has the suffix of a LIBSVM file, in which absent features are zero.
+    """Return whether a path has the suffix of a LIBSVM file, in which absent features are zero.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def is_libsvm(path: str | os.PathLike[str]) -> bool:
 
 
 def read_parquet(path: Path) -> pd.DataFrame:
-    """Read a Parquet file; an index with a name is a column, too."""
+    """Read a Parquet file; an index with a name becomes a column too."""
     table = pd.read_parquet(path)
     return table.reset_index() if any(name is not None for name in table.index.names) else table
 
@@ -136,14 +136,14 @@ READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
 
 
 def written(path: str | os.PathLike[str], row: int, column: int) -> str:
-    """Return what a table says in a cell that was taken for a missing value.
+    """Return what is written in a cell of a table that was taken for a missing value.
 
     Parameters
     ----------
     path : path
-        Of a table that was read.
+        The table that was read.
     row, column : int
-        Where, each from 0.
+        The place of the cell, each counted from 0.
 
     Returns
     -------

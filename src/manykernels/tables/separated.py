@@ -12,9 +12,9 @@ import pandas as pd
 from manykernels.tables.written_numbers import read_notation
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-# What is looked at to tell text from other files.
+# The bytes that are inspected to tell text from other files.
 _START = 1 << 16
-# Excel reads and writes a first line that names the separator.
+# A first line that gives the separator, as Excel reads and writes it.
 _SAID = re.compile(r'"?sep=(?P<mark>[^\w\s]|\t)"?', re.IGNORECASE)
 
 
@@ -31,12 +31,12 @@ class Layout(NamedTuple):
 
 
 def layout_of(path: Path) -> Layout:
-    """Find the layout of a file: its first line says it, or the line of names has most of one separator.
+    """Find the layout of a file: its first line gives the separator, or the one most frequent in the line of names.
 
     Parameters
     ----------
     path : Path
-        Of a text file.
+        A text file.
 
     Returns
     -------
@@ -68,7 +68,7 @@ def read_separated(path: Path) -> pd.DataFrame:
     Parameters
     ----------
     path : Path
-        Of a text file, which may be compressed.
+        A text file, which may be compressed.
 
     Returns
     -------
@@ -92,14 +92,14 @@ def read_separated(path: Path) -> pd.DataFrame:
 
 
 def word_at(path: Path, row: int, column: int) -> str:
-    """Return what a file says in one cell, where that was taken for a missing value.
+    """Return what is written in one cell of a file that was taken for a missing value.
 
     Parameters
     ----------
     path : Path
-        Of a table that `read_separated` can read.
+        A table that `read_separated` can read.
     row, column : int
-        Where, each from 0.
+        The place of the cell, each counted from 0.
 
     Returns
     -------
@@ -118,7 +118,7 @@ def open_text(path: Path) -> TextIO:
     if start.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise ValueError("it is in UTF-16, as some spreadsheets write text; save it as CSV in UTF-8")
     if b"\0" in start:
-        raise ValueError("it is no text file")
+        raise ValueError("it is not a text file")
     # "utf-8-sig" drops the byte-order mark that spreadsheets write.
     return gzip.open(path, "rt", encoding="utf-8-sig") if compressed else open(path, encoding="utf-8-sig")
 
@@ -143,13 +143,13 @@ def _rows(lines: TextIO, layout: Layout) -> Any:
 
 
 def _names(path: Path, layout: Layout) -> list[str]:
-    """Return the names of the columns as they are written; pandas would rename the second of two that are alike."""
+    """Return the names of the columns as they are written; pandas would rename the second of two that are equal."""
     with open_text(path) as lines:
         return next((row for row in _rows(lines, layout) if row), [])
 
 
 def _refuse_ragged_rows(path: Path, layout: Layout, count: int) -> None:
-    """Raise where a row ends early, which pandas would take for missing values, or late."""
+    """Raise where a row has too few values, which pandas would take for missing ones, or too many."""
     with open_text(path) as lines:
         rows = _rows(lines, layout)
         for row in rows:
@@ -163,7 +163,7 @@ def _refuse_ragged_rows(path: Path, layout: Layout, count: int) -> None:
 def _with_codes(table: pd.DataFrame, path: Path, layout: Layout) -> pd.DataFrame:
     """Turn columns of whole numbers with leading zeros back into text: 0100 is a code, and not 100."""
     numeric = [place for place, kind in enumerate(table.dtypes) if kind.kind in "iuf"]
-    # Reading the text of all cells would take ten times as long, so first the lines are searched for such a cell.
+    # Reading all cells as text would take ten times as long, so the lines are first searched for such a cell.
     border = rf'{re.escape(layout.separator)}"\s'
     code = re.compile(rf"0(?<![^{border}]0)\d+(?=[{border}]|$)")
     with open_text(path) as lines:
@@ -177,7 +177,7 @@ def _with_codes(table: pd.DataFrame, path: Path, layout: Layout) -> pd.DataFrame
 
 
 def _with_notations(table: pd.DataFrame, decimal: str) -> pd.DataFrame:
-    """Turn columns of numbers that are written as people do into numbers."""
+    """Turn columns of numbers as people write them into numbers."""
     for name in table.columns[[pd.api.types.is_string_dtype(kind) for kind in table.dtypes]]:
         numbers = read_notation(table[name], decimal)
         if numbers is not None:

@@ -8,12 +8,12 @@ from manykernels.kernels.standard import STANDARD_DEGREES, STANDARD_WIDTHS
 from manykernels.tables.encoder import Block
 
 FEW_WIDTHS = (0.5, 2.0, 8.0)
-# On a circle around the year, the week or the day, which has the radius 1.
+# On the circle of the year, the week or the day, which has the radius 1.
 CIRCLE_WIDTHS = (0.5, 2.0)
-# On 0 and 1 every Gaussian says whether two rows agree; a narrow one says nothing else.
+# On 0 and 1 every Gaussian says whether two rows agree; this width says nothing else.
 FLAG_WIDTH = 0.5
 MAX_KERNELS = 2000
-# Linear kernels of single columns are held as these columns, so that there can be more of them.
+# Linear kernels of single columns are held as columns, so that there can be more of them.
 MAX_LINEAR = 20_000
 ALL = "all features"
 ALL_BUT_TEXT = "all columns but text"
@@ -32,8 +32,8 @@ def make_kernels(blocks: Sequence[Block], views: dict[str, list[str]] | None = N
     blocks : sequence of Block
         The outputs of each column, as `TableEncoder.blocks`.
     views : dict, optional
-        From the name of each view to its columns. With views there are kernels for each view, otherwise for each
-        column and for all of them together.
+        The columns of each view, by its name. With views there are kernels for each view, otherwise for each column
+        and for all columns together.
 
     Returns
     -------
@@ -66,7 +66,7 @@ def make_kernels(blocks: Sequence[Block], views: dict[str, list[str]] | None = N
 def _of_view(blocks: list[Block], view: str) -> list[Any]:
     structured, categories = _without_text(blocks)
     kernels: list[Any] = []
-    # A category by itself needs no more than the overlap.
+    # A single category needs only the overlap kernel.
     if len(structured) > (1 if structured == categories else 0):
         kernels += standard_kernels(_outputs(structured), view, view)
     if categories:
@@ -75,7 +75,7 @@ def _of_view(blocks: list[Block], view: str) -> list[Any]:
 
 
 def _of_all(blocks: Sequence[Block]) -> list[Any]:
-    """Kernels that see all columns but text at once, and all categories; a column by itself has its own already."""
+    """Kernels that see all columns but text at once, and all categories; a single column already has its own."""
     structured, categories = _without_text(blocks)
     group, but_text, overlap = (_unlike(label, blocks) for label in (ALL, ALL_BUT_TEXT, ALL_CATEGORIES))
     kernels: list[Any] = []
@@ -94,7 +94,7 @@ def _without_text(blocks: Sequence[Block]) -> tuple[list[Block], list[Block]]:
 
 
 def _unlike(label: str, blocks: Sequence[Block]) -> str:
-    """Return a label that is no column's name."""
+    """Return a label that is not the name of a column."""
     names = {block.name for block in blocks}
     while label in names:
         label += " together"
@@ -102,7 +102,7 @@ def _unlike(label: str, blocks: Sequence[Block]) -> str:
 
 
 def _of_other(block: Block) -> list[Any]:
-    """Kernels of all of a column but the value of a number or date; of numbers only those that are two-valued."""
+    """Kernels of a column except for the value of a number or date; of numbers, only two-valued ones have any."""
     if block.kind == "category":
         return [Overlap(1, block.outputs, block.name, block.name)]
     if block.kind == "boolean" or block.two_valued:
@@ -151,7 +151,7 @@ def _outputs(blocks: Sequence[Block]) -> list[int]:
 
 
 _SIZE = len(STANDARD_WIDTHS) + len(STANDARD_DEGREES)
-# How to make the kernels of a number, how many they are, how many in all are not too many, and words for them.
+# A function that makes the kernels of a number, how many it makes, the largest number of all kernels, and a name.
 _CHOICES = (
     (standard_kernels, _SIZE, MAX_KERNELS, ""),
     (_few, 1 + len(FEW_WIDTHS), MAX_KERNELS, f"a linear kernel and {len(FEW_WIDTHS)} Gaussian ones"),

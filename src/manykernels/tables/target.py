@@ -1,4 +1,4 @@
-"""The column to predict: find it and check it."""
+"""Find and check the column to predict."""
 
 import difflib
 import os
@@ -10,10 +10,10 @@ import pandas as pd
 from manykernels.tables.cells import as_numbers, as_texts, spelled_as
 from manykernels.tables.reading import written
 
-# Beyond this many names, a message that lists them all would no longer be read.
+# Nobody would read a message that lists more names than this.
 _SHOWN = 8
 MANY_CLASSES = 20
-# Whole numbers that 64 bits hold: as such, and as floats, where the next ones are alike.
+# The largest whole numbers that 64 bits hold exactly, as integers and as floats.
 _LARGEST, _LARGEST_FLOAT = 2**63 - 1, 2**53
 
 
@@ -31,9 +31,9 @@ def take_target(
     regression : bool
         Whether the target is a number, not a class.
     path : path, optional
-        Of the table, to say which word in it was taken for a missing value.
+        The file of the table, to say which word in it was taken for a missing value.
     model : estimator, optional
-        Fitted. Its target is sought, not that of an argument, and labels are spelled as its classes.
+        A fitted model that the target belongs to: labels are spelled as its classes, and messages name the model.
 
     Returns
     -------
@@ -68,7 +68,7 @@ def take_target(
 
 
 def class_notes(target: np.ndarray) -> list[str]:
-    """Say so if classes look like numbers to predict.
+    """Return a note if classes look like numbers to predict.
 
     Parameters
     ----------

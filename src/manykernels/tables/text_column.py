@@ -1,4 +1,4 @@
-"""A column of free text as numbers: which words and which pieces of words it has, the telling ones more."""
+"""A column of free text as numbers: the words and pieces of words that it has, the informative ones weighted more."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from manykernels.tables.cells import as_texts
 from manykernels.tables.column import Column
 
-# Words and pieces that are kept, each; with both, a row of a text column takes at most 16 kB of memory.
+# The most words, and the most pieces, that are kept: together a row of a text column takes at most 16 kB of memory.
 MAX_TERMS = 1000
 PIECE = 3
 
@@ -20,8 +20,8 @@ PIECE = 3
 class TextColumn(Column):
     """Free text: tf-idf of its words, and of its pieces of three letters.
 
-    Inner products of the latter are a weighted spectrum kernel, which forgives inflections and misspellings. Only words
-    and pieces of at least two training rows count, the most frequent ones; a missing text is an empty one.
+    Inner products of the pieces are a weighted spectrum kernel, which tolerates inflections and misspellings. Only the
+    most frequent words and pieces count, and only those of at least two training rows; a missing text counts as empty.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ _PIECES: dict[str, Any] = {"analyzer": "char", "ngram_range": (PIECE, PIECE)}
 def _vocabulary(texts: list[str], **options: Any) -> tuple[list[str], list[float]]:
     try:
         vectorizer = TfidfVectorizer(min_df=2, max_features=MAX_TERMS, **options).fit(texts)
-    except ValueError:  # nothing is in two rows
+    except ValueError:  # no word is in two rows
         return [], []
     return vectorizer.get_feature_names_out().tolist(), vectorizer.idf_.tolist()
 

@@ -1,10 +1,10 @@
-"""Text as moments: the ways to write a date that are read."""
+"""Dates and times from text, in the notations that are supported."""
 
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-# Whether the day or the month comes first in 1/2/2024; UNCLEAR where no number above 12 tells.
+# Whether the day or the month comes first in 1/2/2024; UNCLEAR where no number above 12 decides.
 DAY_FIRST, MONTH_FIRST, UNCLEAR = "day", "month", "unclear"
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _TIME = (
@@ -20,7 +20,7 @@ _DATES = tuple(
         r"(?P<year>(?:1[5-9]|20)\d{2})-(?P<month>\d{2})",
     )
 )
-# Here day and month could be taken for each other.
+# Dates in which day and month could be confused.
 _TWO_WAYS = re.compile(r"(?P<first>\d{1,2})([/-])(?P<second>\d{1,2})\2(?P<year>\d{4})" + _TIME, re.IGNORECASE)
 
 
@@ -35,7 +35,7 @@ def order_of(texts: Iterable[str]) -> str:
     Returns
     -------
     order : {"day", "month", "unclear", ""}
-        Empty where no date is written so.
+        Empty where no date is written like this.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def seconds_of(text: str, order: str = "") -> float | None:
         Such as 2024-05-31, 2024/5/31, 31.5.2024, 31-May-2024, 2024-05 or 2024-05-31T18:00:00+02:00; with an order also
         5/31/2024 6:00 PM.
     order : {"day", "month", "unclear", ""}, default=""
-        What `order_of` says of the column.
+        What `order_of` returns for the column.
 
     Returns
     -------
@@ -101,6 +101,6 @@ def _time(parts: dict[str, str]) -> str:
     hour, half = int(parts["hour"] or 0), (parts["half"] or "").lower()
     if half:
         if not 1 <= hour <= 12:
-            raise ValueError(f"{hour} is no hour of half a day")
+            raise ValueError(f"{hour} is not an hour from 1 to 12")
         hour = hour % 12 + (12 if half == "p" else 0)
     return f"{hour:02}:{parts['rest'] or '00'}{(parts['zone'] or '').upper()}"

@@ -7,14 +7,14 @@ import pandas as pd
 _MONEY = "$€£¥"
 _POWER = r"(?:[eE][+-]?\d+)?"
 _UNITS = rf"(?P<sign>[+-]?)(?P<before>[{_MONEY}]?) ?(?P<number>%s) ?(?P<after>[{_MONEY}%%]?)"
-# By the decimal mark. A dot between thousands is not read: 1.234 in a later table would be a fraction.
+# By decimal mark. Dots between thousands are not supported: 1.234 in a later table would be a fraction.
 _NOTATIONS = {
     ".": re.compile(_UNITS % rf"(?=\.?\d)(?:\d{{1,3}}(?:,\d{{3}})+|\d+)?(?:\.\d*)?{_POWER}"),
     ",": re.compile(_UNITS % rf"\d+(?:,\d+)?{_POWER}"),
 }
 # Digits that a float would not keep.
 _CODE = re.compile(r"0\d+|\d{16,}")
-# Also with spaces, dots or apostrophes between thousands, parentheses for a minus, or units that differ.
+# The same and more: spaces, dots or apostrophes between thousands, parentheses for a minus, different units.
 _LIKELY = re.compile(rf"\(?[+-]?[{_MONEY}]? ?\d+(?:[.,' ]\d{{3}})*(?:[.,]\d+)?{_POWER} ?[{_MONEY}%]?\)?")
 
 
@@ -77,7 +77,7 @@ def number_of(text: str) -> float | None:
 
 
 def looks_like_number(text: str) -> bool:
-    """Tell whether a text looks like a number, though in a notation that may not be read.
+    """Return whether a text looks like a number, though perhaps in a notation that is not supported.
 
     Parameters
     ----------

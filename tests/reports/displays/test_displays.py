@@ -135,7 +135,7 @@ class TestWeights:
         np.testing.assert_allclose(KernelWeightsDisplay.from_estimator(search).weights, display.weights)
 
     def test_wrong_arguments(self, model):
-        with pytest.raises(ValueError, match="of one length"):
+        with pytest.raises(ValueError, match="have the same length"):
             KernelWeightsDisplay(weights=[1.0], names=["a", "b"], groups=["g"])
         with pytest.raises(ValueError, match="max_kernels"):
             KernelWeightsDisplay.from_estimator(model, max_kernels=0)

@@ -15,7 +15,7 @@ from manykernels.reports.html.words import (
     view_sentence,
 )
 from manykernels.reports.intervals import Interval
-from manykernels.reports.learned import Learned, LearnedPart
+from manykernels.reports.summary import LearnedPart, LearnedSummary
 
 
 def learned(shares, is_family=False, **fields):
@@ -31,7 +31,7 @@ def learned(shares, is_family=False, **fields):
         "too_narrow": None,
     }
     whole = {"refits": np.zeros((0, shares.size)), "narrow": np.zeros(shares.size, bool)} | empty | fields
-    return Learned(places, places, shares, shares, **whole, n_vectors=1, is_family=is_family)
+    return LearnedSummary(places, places, shares, shares, **whole, n_vectors=1, is_family=is_family)
 
 
 def outcome(name, low, high):
@@ -106,5 +106,5 @@ def test_stability_goes_by_the_size_of_the_share():
 def test_narrow_kernels_are_said_to_be():
     part = view("too narrow", 0.528, [0.4])
     found = narrow_sentence(learned([0.528, 0.472], narrow=np.array([True, False]), too_narrow=part))
-    assert found.startswith("1 kernel with 52.8% of the weight is so narrow that every row is alike only to itself")
+    assert found.startswith("1 kernel with 52.8% of the weight is so narrow that each row is alike only to itself")
     assert narrow_sentence(learned([1.0])) == ""

@@ -1,13 +1,13 @@
 """Plots of fitted models, one class each; they need matplotlib (``pip install "manykernels[plot]"``).
 
-As scikit-learn's displays: ``from_estimator`` computes and draws, ``plot`` draws again.
+They work like scikit-learn's displays: ``from_estimator`` computes and draws, ``plot`` draws again.
 """
 
-from manykernels.reports.displays.contributions import ContributionsDisplay
-from manykernels.reports.displays.convergence import ConvergenceDisplay
-from manykernels.reports.displays.learned_kernel import LearnedKernelDisplay
-from manykernels.reports.displays.path import PathDisplay
-from manykernels.reports.displays.weights import KernelWeightsDisplay
+from manykernels.reports.displays.contributions_display import ContributionsDisplay
+from manykernels.reports.displays.convergence_display import ConvergenceDisplay
+from manykernels.reports.displays.learned_kernel_display import LearnedKernelDisplay
+from manykernels.reports.displays.path_display import PathDisplay
+from manykernels.reports.displays.weights_display import KernelWeightsDisplay
 
 __all__ = [
     "ContributionsDisplay",

@@ -1,4 +1,4 @@
-"""What all displays share: where matplotlib is imported, colors of the style in use, short names, fitted models."""
+"""What all displays share: the import of matplotlib, colors of the style in use, short names, fitted models."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from sklearn.utils import check_scalar
 from sklearn.utils.validation import check_is_fitted
 
 LONGEST_NAME = 48
-# Beside its color, each series has a pattern and a marker of its own: colors alone are not told apart by everyone.
+# Besides its color, each series has a pattern and a marker: not everyone can tell colors apart.
 HATCHES = ("", "//", "..", "xx", "\\\\", "oo", "++", "--")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 MOST_SERIES = len(MARKERS)
-# Series are named in a part of its own below the panels, so that names cover nothing.
+# Series are named in a separate panel below the others, so that names cover nothing.
 NAMES = "names"
-# In inches, between panels where no layout engine finds it: room for labels, and for a title below them.
+# The space in inches between panels where no layout engine finds it: for labels, and for a title below them.
 _SPACE, _SPACE_WITHOUT_TITLE = 0.7, 0.5
 
 
 def pyplot() -> Any:
     """Return matplotlib.pyplot, or say how to install it."""
     try:
-        from matplotlib import pyplot as found  # noqa: PLC0415 - an extra
+        from matplotlib import pyplot as module  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise ImportError('Plots need matplotlib: pip install "manykernels[plot]".') from error
-    return found
+    return module
 
 
 def new_axes(ax: Any, width: float = 6.4, height: float = 4.8) -> Any:
@@ -38,7 +38,7 @@ def new_axes(ax: Any, width: float = 6.4, height: float = 4.8) -> Any:
 def divided(ax: Any, panels: dict[str, float], height: float, width: float = 7.5, sharex: bool = False) -> dict:
     """Return axes one below the other, in a new figure or in the place of the given axes.
 
-    ``panels`` are their names and heights beside each other's.
+    ``panels`` holds their names and relative heights.
     """
     if ax is not None:
         _remove_panels(ax)
@@ -59,7 +59,7 @@ def divided(ax: Any, panels: dict[str, float], height: float, width: float = 7.5
 
 
 def _places_in(ax: Any, heights: Sequence[float], space: float) -> list[Any]:
-    """Return the parts of a subplot, or of the rectangle of axes that stand where their maker put them."""
+    """Return the parts of a subplot, or of the rectangle of axes that were placed by hand."""
     from matplotlib.gridspec import GridSpec  # noqa: PLC0415 - an extra
 
     rows, engine, box = len(heights), ax.figure.get_layout_engine(), ax.get_position()
@@ -73,7 +73,7 @@ def _places_in(ax: Any, heights: Sequence[float], space: float) -> list[Any]:
 
 
 def _panel_of(ax: Any) -> str | None:
-    """Return the mark by which panels in the place of these axes are found again."""
+    """Return the mark by which the panels that replace these axes are found again."""
     return None if ax is None else f"panel-of-{id(ax)}"
 
 
@@ -85,25 +85,25 @@ def _remove_panels(ax: Any) -> None:
 
 def make_room(ax: Any) -> None:
     """Let matplotlib make room for the names around a subplot, unless the figure is laid out otherwise."""
-    figure = ax.figure.canvas.figure  # that of a subfigure, too
+    figure = ax.figure.canvas.figure  # also for a subfigure
     if ax.get_subplotspec() is not None and figure.get_layout_engine() is None:
         figure.set_layout_engine("constrained")
 
 
 def write_names(ax: Any, handles: Sequence[Any], names: Sequence[str], columns: int) -> None:
-    """Fill the part of the figure that is for the names of the series."""
+    """Fill the panel for the names of the series."""
     ax.set_axis_off()
     if names:
         ax.legend(handles, names, loc="upper center", ncols=columns, fontsize="small", borderaxespad=0.0)
 
 
 def height_for(rows: int) -> float:
-    """Return the height of a figure whose names stand one in a row."""
+    """Return the height of a figure with one name per row."""
     return 1.3 + 0.27 * max(rows, 4)
 
 
 def name_size(ax: Any, rows: int) -> float:
-    """Return the size in points of names one in a row: that of the style, or less where given axes are small."""
+    """Return the font size in points for one name per row: that of the style, or less where given axes are small."""
     from matplotlib.font_manager import FontProperties  # noqa: PLC0415 - an extra
 
     usual = FontProperties(size=pyplot().rcParams["ytick.labelsize"]).get_size_in_points()
@@ -117,7 +117,7 @@ def size_of(ax: Any) -> tuple[float, float]:
 
 
 def series_color(place: int) -> str:
-    """Return the color of a series in the style in use, a neutral one beyond the last."""
+    """Return the color of a series in the style in use, or a neutral one beyond the last."""
     colors = pyplot().rcParams["axes.prop_cycle"].by_key().get("color", ["C0"])
     return colors[place] if place < min(len(colors), MOST_SERIES) else neutral_color()
 
@@ -132,7 +132,7 @@ def neutral_color() -> str:
 
 
 def shortened(text: Any, longest: int = LONGEST_NAME) -> str:
-    """Return a name as matplotlib draws it: no longer than asked for, with an ellipsis in the middle, and no formulas.
+    """Return a name for matplotlib: at most so long, with an ellipsis in the middle, and not read as a formula.
 
     Examples
     --------
@@ -175,9 +175,9 @@ def last_step(estimator: Any, X: Any = None) -> tuple[Any, Any]:
 
 
 def of_task(values: Any, task: int | None, what: str) -> Any:
-    """Return the mean over the classes of what each of them has, or that of one class.
+    """Return the mean of values over the classes, or the value of one class.
 
-    ``values`` of all classes have them along the first axis; ``what`` they are is for the error message.
+    The first axis of ``values`` is the class; ``what`` describes them for the error message.
     """
     if task is None:
         return values.mean(axis=0)
@@ -187,10 +187,10 @@ def of_task(values: Any, task: int | None, what: str) -> Any:
 
 
 def check_lengths(**parts: Sized) -> None:
-    """Raise ValueError unless all parts are of one length."""
-    sizes = {name: len(part) for name, part in parts.items()}
+    """Raise ValueError unless all parts have the same length."""
+    sizes = {name: len(values) for name, values in parts.items()}
     if len(set(sizes.values())) > 1:
-        raise ValueError("These must be of one length: " + ", ".join(f"{k} ({n})" for k, n in sizes.items()) + ".")
+        raise ValueError("These must have the same length: " + ", ".join(f"{k} ({n})" for k, n in sizes.items()) + ".")
 
 
 def check_limit(value: Any, name: str) -> None:

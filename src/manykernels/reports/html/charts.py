@@ -1,7 +1,7 @@
 """Small charts as inline SVG. Colors come from the page's style sheet, so that they follow light, dark and print.
 
-Bars and intervals are drawn into the cells of a table, whose text says the same; curves and points have a title, a
-description and a sentence beside them.
+Bars and intervals are drawn in cells of a table, whose text says the same; curves and points have a title, a
+description and a sentence next to them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from html import escape
 import numpy as np
 
 MAX_POINTS, _MAX_CURVE = 1500, 150
-# Ticks with more steps than this between them and zero are written as differences from the first.
+# Ticks that are more steps than this away from zero are written as differences from the first.
 _MANY_STEPS = 10_000
 N_COLORS = 8
 # The frame of charts with axes, in units of the SVG: width, height and margins.
@@ -43,7 +43,7 @@ def bar(share: float, others: Iterable[float] = (), largest: float = 1.0) -> str
 
 
 def interval(value: float, low: float, high: float, first: float, last: float, strong: bool = False) -> str:
-    """Return a dot on the line of its interval, on an axis from ``first`` to ``last``; an arrow where it lies below.
+    """Return a dot on the line of its interval, on an axis from ``first`` to ``last``; an arrow if it is below these.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def roc(curves: Sequence[tuple[str, np.ndarray, np.ndarray]], description: str) 
     ----------
     curves : sequence of (name, false positive rates, true positive rates)
     description : str
-        What is to be seen, in a sentence.
+        What the chart shows, in a sentence.
 
     Examples
     --------
@@ -90,10 +90,10 @@ def scatter(x: np.ndarray, y: np.ndarray, title: str, description: str, labels: 
     Parameters
     ----------
     x, y : ndarrays of shape (n_points,)
-        Of very many points, some are drawn.
+        If there are very many points, only some are drawn.
     title, description : str
     labels : tuple of str
-        Of the two axes.
+        The names of the two axes.
     line : {"diagonal", "zero"}
 
     Examples
@@ -133,7 +133,7 @@ def nice_ticks(low: float, high: float, wanted: int = 5) -> list[float]:
 
 
 def tick_words(ticks: Sequence[float]) -> tuple[list[str], str]:
-    """Return what stands at the ticks of an axis, and what to add to its name where they are written as differences.
+    """Return the labels of the ticks of an axis, and what to add to its name where they are written as differences.
 
     Examples
     --------
@@ -147,7 +147,7 @@ def tick_words(ticks: Sequence[float]) -> tuple[list[str], str]:
 
 
 class _Frame:
-    """Two axes, and where values lie between them."""
+    """Two axes, and the places of values on them."""
 
     def __init__(self, x: tuple[float, float], y: tuple[float, float]) -> None:
         self._x, self._y = x, y

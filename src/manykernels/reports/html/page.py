@@ -1,4 +1,4 @@
-"""The page: sections in the order in which a reader asks."""
+"""The page: its sections, in the order in which a reader asks."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import numpy as np
 
 from manykernels.reports.assessment import Assessment
 from manykernels.reports.html import words
-from manykernels.reports.html.scores import scores_section
-from manykernels.reports.html.tables import Cell, bars, definitions, kernels, table, twin_name
+from manykernels.reports.html.page_tables import Cell, bars, definitions, kernels, table, twin_name
+from manykernels.reports.html.scores_section import scores_section
 from manykernels.reports.intervals import Interval
-from manykernels.reports.learned import Learned, LearnedPart
+from manykernels.reports.summary import LearnedPart, LearnedSummary
 
 _SHOWN_VIEWS, _SHOWN_FORMS, _SHOWN_FEATURES, _SHOWN_STABLE = 15, 12, 20, 12
-# Kernels that are too narrow are said to be at the top of the page from this part of the weight on.
+# From this share of the weight on, the top of the page says that kernels are too narrow.
 _WORTH_SAYING = 0.05
 _MUCH = 0.05
-_DOTS = "Bars: this model. Dots, and the small figures: refits that each left out one part of the rows."
+_DOTS = "Bars: this model. Dots and small figures: refits, each without one part of the rows."
 
 
 @dataclass(frozen=True)
@@ -59,19 +59,19 @@ class Facts:
     n_test: int = 0
 
 
-def render(learned: Learned, assessment: Assessment, facts: Facts) -> str:
+def render(learned: LearnedSummary, assessment: Assessment, facts: Facts) -> str:
     """Return the whole page.
 
     Parameters
     ----------
-    learned : Learned
+    learned : LearnedSummary
     assessment : Assessment
     facts : Facts
 
     Returns
     -------
     str
-        HTML that runs nothing but its own script, which a policy in it sees to.
+        HTML that runs only its own script, which its content policy ensures.
     """
     style, script = _asset("report.css"), _asset("report.js")
     policy = (
@@ -102,7 +102,7 @@ def render(learned: Learned, assessment: Assessment, facts: Facts) -> str:
     )
 
 
-def _headline(learned: Learned, assessment: Assessment) -> str:
+def _headline(learned: LearnedSummary, assessment: Assessment) -> str:
     sentences = (
         words.kernels_sentence(learned),
         words.view_sentence(learned),
@@ -113,8 +113,8 @@ def _headline(learned: Learned, assessment: Assessment) -> str:
     return f'<p class="lede">{escape(" ".join(text for text in sentences if text))}</p>'
 
 
-def _cards(learned: Learned, assessment: Assessment) -> str:
-    classes, found = assessment.classes is not None, learned.certificate
+def _cards(learned: LearnedSummary, assessment: Assessment) -> str:
+    classes, certificate = assessment.classes is not None, learned.certificate
     score = assessment.model.score
     metric = f"{words.metric_words(assessment)} on unseen rows"
     cards = [
@@ -123,10 +123,11 @@ def _cards(learned: Learned, assessment: Assessment) -> str:
     ]
     if len(learned.by_view) > 1:
         cards.append(("largest view", words.percent(learned.by_view[0].share), learned.by_view[0].name))
-    if not np.isnan(found.alignment):
-        cards.append(("alignment", f"{found.alignment:.3f}", "with the target, on the training rows"))
-    elif not np.isnan(found.gap):
-        cards.append(("gap to the optimum, at most", words.gap_words(found.gap), words.convergence_words(found)))
+    if not np.isnan(certificate.alignment):
+        cards.append(("alignment", f"{certificate.alignment:.3f}", "with the target, on the training rows"))
+    elif not np.isnan(certificate.gap):
+        verdict = words.convergence_words(certificate)
+        cards.append(("gap to the optimum, at most", words.gap_words(certificate.gap), verdict))
     inside = "".join(
         f'<div class="card"><dt>{escape(name)}</dt><dd><b>{escape(value)}</b> <span>{escape(note)}</span></dd></div>'
         for name, value, note in cards
@@ -134,15 +135,15 @@ def _cards(learned: Learned, assessment: Assessment) -> str:
     return f'<dl class="cards">{inside}</dl>'
 
 
-def _learned_section(learned: Learned) -> str:
+def _learned_section(learned: LearnedSummary) -> str:
     parts = [
         paragraph(
             "A kernel measures how alike two rows are, and a view is the set of features that it looks at. The model "
-            "predicts from a weighted sum of kernels: the weights say what it looks at, and how closely."
+            "predicts from a weighted sum of kernels: the weights say what it looks at, and how much it counts."
         )
     ]
     if learned.n_vectors > 1:
-        parts.append(paragraph(f"Each of {learned.n_vectors} classes has weights of its own; these are their means."))
+        parts.append(paragraph(f"Each of the {learned.n_vectors} classes has its own weights; these are their means."))
     parts.append("<h3>Weight by view</h3>" + paragraph(words.narrow_sentence(learned)) + paragraph(_DOTS, "note"))
     parts.append(_top("Weight by view", "view", learned.by_view, _SHOWN_VIEWS, learned.too_narrow))
     if len(learned.by_form) > 1:
@@ -150,29 +151,29 @@ def _learned_section(learned: Learned) -> str:
         parts.append("<h3>Weight by form and width</h3>" + paragraph(text))
         parts.append(_top("Weight by form and width", "form", learned.by_form, _SHOWN_FORMS))
     text = (
-        "The weight is the kernel's factor in the learned sum, the share its part of all weights. "
-        "Mean and spread (standard deviation) are of the share in the refits."
+        "The weight is the kernel's factor in the learned sum, the share is its part of all weights. "
+        "Mean and spread (standard deviation) are those of the share in the refits."
     )
     return "".join([*parts, "<h3>All kernels</h3>", paragraph(text), kernels(learned)])
 
 
 def _top(caption: str, noun: str, parts: Sequence[LearnedPart], limit: int, last: LearnedPart | None = None) -> str:
     """Return the largest parts as bars and what the others hold in a sentence; one part may come last."""
-    some = [part for part in parts if _counts(part)][:limit]
-    left, held = len(parts) - len(some), sum(part.share for part in parts[len(some) :])
+    shown = [part for part in parts if _counts(part)][:limit]
+    left, held = len(parts) - len(shown), sum(part.share for part in parts[len(shown) :])
     more = ""
     if left:
         verb = "has" if left == 1 else "have"
         more = f"{words.count(left, f'more {noun}')} {verb} {words.percent(held) if held else 'none'} of the weight."
-    return bars(caption, noun, [*some, *([last] if last is not None and last.share > 0 else [])], more)
+    return bars(caption, noun, [*shown, *([last] if last is not None and last.share > 0 else [])], more)
 
 
 def _counts(part: LearnedPart) -> bool:
-    """Tell whether a part is worth a row: what reads as zero is, if a refit gave it much."""
+    """Return whether a part is worth a row: one that reads as zero is, if a refit gave it much."""
     return part.share > 0 or part.refits.max(initial=0.0) >= _MUCH
 
 
-def _sure_section(learned: Learned) -> str:
+def _sure_section(learned: LearnedSummary) -> str:
     return "".join(
         [
             "<h3>Certificate of the optimum</h3>",
@@ -186,19 +187,19 @@ def _sure_section(learned: Learned) -> str:
     )
 
 
-def _certificate(learned: Learned) -> str:
-    found = learned.certificate
+def _certificate(learned: LearnedSummary) -> str:
+    certificate = learned.certificate
     pairs = []
-    if not np.isnan(found.primal):
-        pairs += [("primal objective", f"{found.primal:.8g}"), ("dual objective", f"{found.dual:.8g}")]
-    if np.isnan(found.alignment) and not np.isnan(found.gap):
-        pairs += [("relative gap", f"{found.gap:.2e}"), ("tolerance", f"{found.tol:.2e}")]
-    pairs += [("end", words.convergence_words(found)), ("iterations", f"{found.n_iter}")]
-    between = "" if np.isnan(found.dual) else " The optimum lies between the two objectives."
-    return paragraph(words.certificate_sentence(found) + between) + definitions(pairs)
+    if not np.isnan(certificate.primal):
+        pairs += [("primal objective", f"{certificate.primal:.8g}"), ("dual objective", f"{certificate.dual:.8g}")]
+    if np.isnan(certificate.alignment) and not np.isnan(certificate.gap):
+        pairs += [("relative gap", f"{certificate.gap:.2e}"), ("tolerance", f"{certificate.tol:.2e}")]
+    pairs += [("end", words.convergence_words(certificate)), ("iterations", f"{certificate.n_iter}")]
+    between = "" if np.isnan(certificate.dual) else " The optimum lies between the two objectives."
+    return paragraph(words.certificate_sentence(certificate) + between) + definitions(pairs)
 
 
-def _stability(learned: Learned) -> str:
+def _stability(learned: LearnedSummary) -> str:
     top = [int(k) for k in learned.order[: min(_SHOWN_STABLE, learned.n_active)]]
     if not top or not learned.refits.shape[0]:
         return ""
@@ -206,32 +207,30 @@ def _stability(learned: Learned) -> str:
     return paragraph(_DOTS, "note") + bars("The largest kernels in the refits", "kernel", parts)
 
 
-def _twins(learned: Learned) -> str:
+def _twins(learned: LearnedSummary) -> str:
     if not learned.twins:
-        found = (
-            "" if learned.n_active < 2 or "not compared" in learned.twins_note else "No near-duplicates were found. "
-        )
-        return paragraph(found + learned.twins_note)
+        is_compared = learned.n_active >= 2 and "not compared" not in learned.twins_note
+        return paragraph(("No near-duplicates were found. " if is_compared else "") + learned.twins_note)
     text = (
-        "Kernels of one group say nearly the same (a centered alignment above 0.99 with another of the group). Their "
-        "weights are interchangeable: read the sum of a group, not how it is divided. "
+        "The kernels in a row say nearly the same (each has a centered alignment above 0.99 with another one of them). "
+        "Their weights are interchangeable: read their sum, not how it is divided. "
     )
     rows = [
         [
             Cell(twin_name(number)),
-            Cell("; ".join(learned.names[k] for k in group)),
-            Cell(words.percent(float(learned.shares[list(group)].sum())), float(learned.shares[list(group)].sum())),
+            Cell("; ".join(learned.names[k] for k in places)),
+            Cell(words.percent(float(learned.shares[list(places)].sum())), float(learned.shares[list(places)].sum())),
         ]
-        for number, group in enumerate(learned.twins)
+        for number, places in enumerate(learned.twins)
     ]
-    heads = ["group", "kernels", "share together #"]
+    heads = ["set", "kernels", "share together #"]
     return paragraph(text + learned.twins_note) + table("Near-duplicate kernels", heads, rows, sortable=True)
 
 
-def _features_section(learned: Learned) -> str:
+def _features_section(learned: LearnedSummary) -> str:
     text = (
         "The weight of each kernel is divided evenly over the features that it sees; the shares sum to 100%. "
-        "This says where the model looks, not in which direction a feature acts, and not what causes what."
+        "This says where the model looks, not in which direction a feature acts, nor what causes what."
     )
     shown = _top("Importance of features", "feature", learned.by_feature, _SHOWN_FEATURES, learned.too_narrow)
     return paragraph(text) + shown
@@ -257,7 +256,7 @@ def _computed_section(facts: Facts) -> str:
 
 
 def paragraph(text: str, kind: str = "") -> str:
-    """Return a paragraph, nothing for no text."""
+    """Return a paragraph, or nothing if there is no text."""
     if not text.strip():
         return ""
     return f'<p class="{kind}">{escape(text.strip())}</p>' if kind else f"<p>{escape(text.strip())}</p>"
@@ -268,5 +267,5 @@ def _asset(name: str) -> str:
 
 
 def _digest(text: str) -> str:
-    """Return what the policy knows a style sheet or script by."""
+    """Return the digest by which the content policy admits a style sheet or script."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -10,15 +10,15 @@ import numpy as np
 from manykernels.reports.assessment import Assessment, Outcome
 from manykernels.reports.contestants import CONSTANT
 from manykernels.reports.intervals import Interval
-from manykernels.reports.learned import Learned, LearnedPart, Optimum
+from manykernels.reports.summary import LearnedPart, LearnedSummary, Optimum
 from manykernels.tables.balance import UNEVEN, evenness
 
 NOTHING = "\u2013"  # where there is no figure
-# Weights are about the same if the largest is less than so many times the smallest.
+# Weights are about the same if the largest is less than this many times the smallest.
 _ALIKE = 1.5
 # The share of a view is not stable if it moves by more than this, and by more than half of itself.
 _WIDE = 0.1
-# Weights are stable if so much of them is in parts that keep at least half of their share.
+# Weights are stable if this share of them is in parts that keep at least half of their share.
 _STABLE = 0.8
 
 
@@ -37,7 +37,7 @@ def percent(share: float) -> str:
 
 
 def figure(value: float, digits: int = 4) -> str:
-    """Return a number with so many digits that count, a dash for NaN.
+    """Return a number with this many significant digits, or a dash for NaN.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def figure(value: float, digits: int = 4) -> str:
 
 
 def span(low: float, high: float) -> str:
-    """Return two ends with so many digits that they tell apart what lies between.
+    """Return two ends with enough digits to tell apart the values between them.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def metric_words(assessment: Assessment) -> str:
 
 
 def score_words(score: float, classes: bool) -> str:
-    """Return an accuracy in percent, an R2 as it is.
+    """Return an accuracy in percent, or an R2 as it is.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def interval_words(interval: Interval, classes: bool) -> str:
 
 
 def difference_words(interval: Interval, classes: bool) -> tuple[str, str]:
-    """Return a difference and its interval, with signs: in points of percent for classes.
+    """Return a difference and its interval, with signs: in percentage points for classes.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def difference_words(interval: Interval, classes: bool) -> tuple[str, str]:
     ('+0.0200', '+0.0004 to +0.0500')
     """
     factor, digits = (100, 1) if classes else (1, 3)
-    if interval.excludes_zero:  # no end may read as zero then
+    if interval.excludes_zero:  # then neither end may read as zero
         nearest = factor * min(abs(interval.low), abs(interval.high))
         digits = max(digits, math.ceil(-math.log10(nearest)))
     value, low, high = (_signed(factor * x, digits, plus=True) for x in (interval.value, interval.low, interval.high))
@@ -130,7 +130,7 @@ def difference_words(interval: Interval, classes: bool) -> tuple[str, str]:
 
 
 def gap_words(gap: float) -> str:
-    """Return a relative gap in percent, with two digits that count.
+    """Return a relative gap in percent, with two significant digits.
 
     Examples
     --------
@@ -141,7 +141,7 @@ def gap_words(gap: float) -> str:
     return f"{100 * gap:.2g}%"
 
 
-def kernels_sentence(learned: Learned) -> str:
+def kernels_sentence(learned: LearnedSummary) -> str:
     """Say how many kernels carry the weight.
 
     Examples
@@ -149,7 +149,7 @@ def kernels_sentence(learned: Learned) -> str:
     >>> from manykernels import MKLClassifier
     >>> from manykernels.kernels import Gaussian
     >>> from manykernels.reports.html.words import kernels_sentence
-    >>> from manykernels.reports.learned import describe
+    >>> from manykernels.reports.summary import describe
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
     >>> kernels_sentence(describe(MKLClassifier([Gaussian(1.0)]).fit(X, y), X))
@@ -172,33 +172,33 @@ def kernels_sentence(learned: Learned) -> str:
     return f"{whole}{few}."
 
 
-def view_sentence(learned: Learned) -> str:
+def view_sentence(learned: LearnedSummary) -> str:
     """Say which view has most of the weight."""
     if len(learned.by_view) < 2 or learned.by_view[0].share == 0:
         return ""
     first, second = learned.by_view[:2]
-    rest = f", “{second.name}” {percent(second.share)}" if second.share > 0 else ""
+    runner_up = f", “{second.name}” {percent(second.share)}" if second.share > 0 else ""
     if first.share - second.share < 0.1 * first.share:
-        return f"No view stands out: “{first.name}” has {percent(first.share)}{_unstable(first)}{rest}."
-    return f"The view “{first.name}” has {percent(first.share)} of the weight{_unstable(first)}{rest}."
+        return f"No view stands out: “{first.name}” has {percent(first.share)}{_unstable(first)}{runner_up}."
+    return f"The view “{first.name}” has {percent(first.share)} of the weight{_unstable(first)}{runner_up}."
 
 
 def _unstable(part: LearnedPart) -> str:
-    """Return the range of a part over the refits where it is wide."""
+    """Return the range of a part's share over the refits, if it is wide."""
     low, high = part.refits.min(initial=np.inf), part.refits.max(initial=-np.inf)
     if high - low <= max(_WIDE, part.share / 2):
         return ""
     return f" ({percent(float(low))} to {percent(float(high))} in the refits: not stable)"
 
 
-def narrow_sentence(learned: Learned) -> str:
-    """Say what kernels that are too narrow are, if there are any."""
+def narrow_sentence(learned: LearnedSummary) -> str:
+    """Say how many kernels are too narrow, and what that means, if there are any."""
     number = int(learned.narrow.sum())
     if number == 0:
         return ""
     are, they = ("is", "it acts") if number == 1 else ("are", "they act")
     return (
-        f"{count(number, 'kernel')} with {percent(learned.too_narrow.share)} of the weight {are} so narrow that every "
+        f"{count(number, 'kernel')} with {percent(learned.too_narrow.share)} of the weight {are} so narrow that each "
         f"row is alike only to itself: {they} like a ridge, which smooths the fit, and say{'s' if number == 1 else ''} "
         "nothing about new rows."
     )
@@ -230,7 +230,7 @@ def verdict(outcome: Outcome) -> str:
 
 
 def comparison_sentence(assessment: Assessment) -> str:
-    """Say whom the model beats, and whom it does not.
+    """Say which models this one beats, and which it does not.
 
     Examples
     --------
@@ -258,47 +258,49 @@ def comparison_sentence(assessment: Assessment) -> str:
     return f"It is {', '.join(first)}, and {last}." if first else f"It is {last}."
 
 
-def certificate_sentence(found: Optimum) -> str:
+def certificate_sentence(optimum: Optimum) -> str:
     """Say what the duality gap means.
 
     Examples
     --------
     >>> from manykernels.reports.html.words import certificate_sentence
-    >>> from manykernels.reports.learned import Optimum
+    >>> from manykernels.reports.summary import Optimum
     >>> nan = float("nan")
     >>> certificate_sentence(Optimum(10.01, 10.0, 1e-3, 1e-2, True, True, 7, nan, nan, nan))
     'No other weights and no other predictor can make the objective more than 0.1% smaller. The fit met its tolerance.'
     """
-    if not math.isnan(found.alignment):
-        limit = "" if math.isnan(found.bound) else f"; no weights of these kernels can exceed {found.bound:.4f}"
-        held = "" if math.isnan(found.held_out) else f" On samples held out it is {found.held_out:.4f}."
-        return f"The kernel was learned by alignment with the target: {found.alignment:.4f} of at most 1{limit}.{held}"
-    if math.isnan(found.gap):
+    if not math.isnan(optimum.alignment):
+        limit = "" if math.isnan(optimum.bound) else f"; no weights of these kernels can exceed {optimum.bound:.4f}"
+        held = "" if math.isnan(optimum.held_out) else f" On samples held out it is {optimum.held_out:.4f}."
+        return (
+            f"The kernel was learned by alignment with the target: {optimum.alignment:.4f} of at most 1{limit}.{held}"
+        )
+    if math.isnan(optimum.gap):
         return "This combination of kernels has no duality gap: the solver stopped where its gradient was small."
     text = (
-        f"No other weights and no other predictor can make the objective more than {gap_words(found.gap)} smaller. "
-        f"The fit {convergence_words(found)}."
+        f"No other weights and no other predictor can make the objective more than {gap_words(optimum.gap)} smaller. "
+        f"The fit {convergence_words(optimum)}."
     )
     caution = " The search for the best kernel may have missed it, so the true gap may be larger."
-    return text + ("" if found.exact else caution)
+    return text + ("" if optimum.exact else caution)
 
 
-def convergence_words(found: Optimum) -> str:
-    """Say why the fit ended; without a tolerance, it ended when it was told to.
+def convergence_words(optimum: Optimum) -> str:
+    """Say why the fit ended: without a tolerance, it ended when it was told to.
 
     Examples
     --------
     >>> from manykernels.reports.html.words import convergence_words
-    >>> from manykernels.reports.learned import Optimum
+    >>> from manykernels.reports.summary import Optimum
     >>> convergence_words(Optimum(10.01, 10.0, 1e-3, 0.0, False, True, 7, *[float("nan")] * 3))
     'stopped after 7 iterations, as asked'
     """
-    if found.tol == 0 and not found.converged:
-        return f"stopped after {count(found.n_iter, 'iteration')}, as asked"
-    return "met its tolerance" if found.converged else "did not meet its tolerance"
+    if optimum.tol == 0 and not optimum.converged:
+        return f"stopped after {count(optimum.n_iter, 'iteration')}, as asked"
+    return "met its tolerance" if optimum.converged else "did not meet its tolerance"
 
 
-def stability_sentence(learned: Learned) -> str:
+def stability_sentence(learned: LearnedSummary) -> str:
     """Say how much the weights depend on the rows."""
     n_folds = learned.refits.shape[0]
     if n_folds == 0 or learned.n_active == 0:
@@ -312,7 +314,7 @@ def stability_sentence(learned: Learned) -> str:
     if len(learned.by_view) > 1 and views:
         parts.append(_kept(np.array([v.share for v in views]), np.array([v.refits for v in views]).T, "view"))
     if learned.is_family:
-        parts.append("A family is searched anew each time: a kernel with a slightly other parameter counts as new.")
+        parts.append("A family is searched anew each time: a kernel with a slightly different parameter counts as new.")
     elif learned.twins:
         parts.append(
             "Near-duplicates, listed below, can take each other's place: the weight of a view is the safer figure."
@@ -323,18 +325,18 @@ def stability_sentence(learned: Learned) -> str:
 def _kept(shares: np.ndarray, refits: np.ndarray, noun: str) -> str:
     """Say how many kernels or views kept half of their share in every refit, and whether that is stable."""
     kept = refits.min(axis=0) >= shares / 2
-    number, part = int(kept.sum()), float(shares[kept].sum() / shares.sum())
-    verdict = "stable" if part >= _STABLE else "partly stable" if part >= 1 - _STABLE else "not stable"
+    number, stable = int(kept.sum()), float(shares[kept].sum() / shares.sum())
+    verdict = "stable" if stable >= _STABLE else "partly stable" if stable >= 1 - _STABLE else "not stable"
     if number in (0, shares.size):
         which = f"None of the {count(shares.size, noun)}" if number == 0 else f"Every {noun}"
-        found = f"{which} with a positive weight kept at least half of its share in every refit"
+        finding = f"{which} with a positive weight kept at least half of its share in every refit"
     else:
         has, its = ("has", "its") if number == 1 else ("have", "their")
         which = (
-            f"{number:,} of the {count(shares.size, noun)} with a positive weight, which {has} {percent(part)} of it,"
+            f"{number:,} of the {count(shares.size, noun)} with a positive weight, which {has} {percent(stable)} of it,"
         )
-        found = f"{which} kept at least half of {its} share in every refit"
-    return f"{found}: the weights of the {noun}s are {verdict}."
+        finding = f"{which} kept at least half of {its} share in every refit"
+    return f"{finding}: the weights of the {noun}s are {verdict}."
 
 
 def _the(name: str) -> str:
@@ -354,7 +356,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def _signed(value: float, digits: int, plus: bool = False) -> str:
-    """Return a number with a true minus, and no sign at zero."""
+    """Return a number with a true minus sign, and without a sign at zero."""
     text = f"{value:+.{digits}f}"
     if float(text) == 0:
         return text[1:]

@@ -11,7 +11,7 @@ from manykernels.reports.displays.common import check_limit, counted, last_step,
 
 _MOST_LABELS = 25
 _LEAST_SHARE = 0.02
-# The few largest and smallest values, such as a diagonal, would take all colors.
+# Without these limits the few largest and smallest values, such as a diagonal, would take up all colors.
 _PERCENTILES = (1.0, 99.0)
 
 
@@ -71,7 +71,7 @@ class LearnedKernelDisplay:
         task : int, optional
             The class whose kernel is drawn, where each has its own; default: their mean.
         max_samples : int, default 1000
-            Of more samples, so many are chosen at random.
+            If there are more samples, this many are chosen at random.
         random_state : int, default 0
         ax : matplotlib Axes, optional
             Default: a new figure.

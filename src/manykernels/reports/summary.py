@@ -1,4 +1,4 @@
-"""What a fitted model has learned: views, kernels, features; how stable they are; and which kernels are twins."""
+"""What a fitted model has learned: views, kernels, features, how stable they are, and which kernels are twins."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class Optimum:
     Attributes
     ----------
     primal, dual, gap, tol : float
-        NaN where there is none.
+        NaN where a value does not exist.
     converged, exact : bool
     n_iter : int
     alignment, bound, held_out : float
-        Of two-stage models, NaN for others.
+        For two-stage models; NaN for others.
     """
 
     primal: float
@@ -64,7 +64,7 @@ class Optimum:
 
 
 @dataclass(frozen=True)
-class Learned:
+class LearnedSummary:
     """What was learned.
 
     Attributes
@@ -72,15 +72,15 @@ class Learned:
     names : sequence of str, length n_kernels
     views : sequence of str, length n_kernels
     weights, shares : ndarrays of shape (n_kernels,)
-        Of several weight vectors, one for each class, the mean.
+        The mean of the weight vectors, if there is one for each class.
     refits : ndarray of shape (n_folds, n_kernels)
         Shares of the same kernels in the refits.
     narrow : bool array of shape (n_kernels,)
-        Which kernels are so narrow that every row is alike only to itself.
+        Which kernels are so narrow that each row is alike only to itself.
     by_view, by_form, by_feature : tuples of LearnedPart
         In descending order; kernels that are too narrow count for no view and no feature.
     too_narrow : LearnedPart
-        What kernels that are too narrow have.
+        The share of the kernels that are too narrow.
     twins : tuple of tuples of int
         Places of kernels that are nearly the same.
     twins_note : str
@@ -89,7 +89,7 @@ class Learned:
     n_vectors : int
         1, or one for each class.
     is_family : bool
-        Whether the kernels are those selected from a family, which other rows would select otherwise.
+        Whether the kernels were selected from a family; with other rows the selection would be another one.
     """
 
     names: Sequence[str]
@@ -123,22 +123,22 @@ class Learned:
         """Places of all kernels, the largest weight first."""
         return np.argsort(-self.shares, kind="stable")
 
-    def carrying(self, part: float) -> int:
-        """Return the number of kernels that carry this part of the weight."""
-        # A little less, so that shares which sum to 1 but for rounding count as the whole.
-        return int(np.searchsorted(np.cumsum(self.shares[self.order]), part - 1e-9)) + 1
+    def carrying(self, share: float) -> int:
+        """Return the number of kernels that carry this share of the weight."""
+        # A little less, so that shares that sum to 1 up to rounding count as the whole.
+        return int(np.searchsorted(np.cumsum(self.shares[self.order]), share - 1e-9)) + 1
 
 
 def describe(
     estimator: Any, X: Any, refits: Sequence[Division] = (), feature_names: Sequence[str] | None = None, seed: int = 0
-) -> Learned:
+) -> LearnedSummary:
     """Gather what a fitted estimator has learned.
 
     Parameters
     ----------
     estimator : fitted estimator with kernels
     X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
-        For the comparison of its kernels with one another, on a few rows.
+        Its kernels are compared with one another on a few of these rows.
     refits : sequence of Division
     feature_names : sequence of str, optional
         Default: those of the estimator. Features of the same name are taken together.
@@ -147,36 +147,36 @@ def describe(
 
     Returns
     -------
-    Learned
+    LearnedSummary
 
     Examples
     --------
     >>> from manykernels import MKLClassifier
     >>> from manykernels.kernels import Gaussian
-    >>> from manykernels.reports.learned import describe
+    >>> from manykernels.reports.summary import describe
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
     >>> kernels = [Gaussian(1.0), Gaussian(1.001), Gaussian(0.1, columns=[0])]
-    >>> found = describe(MKLClassifier(kernels, norm=2).fit(X, y), X)
-    >>> found.twins, found.by_view[0].name
+    >>> learned = describe(MKLClassifier(kernels, norm=2).fit(X, y), X)
+    >>> learned.twins, learned.by_view[0].name
     (((0, 1),), 'all features')
     """
-    own = divide(estimator, X, seed)
-    names, shares = own.names, own.shares
+    division = divide(estimator, X, seed)
+    names, shares = division.names, division.shares
     is_family = isinstance(estimator.kernels, Family)
     matched = _matched(names, refits, is_family)
     twins, note = _twins(estimator, X, shares, seed)
-    return Learned(
+    return LearnedSummary(
         names=names,
         views=estimator.kernel_groups_,
         weights=np.atleast_2d(estimator.weights_).mean(axis=0),
         shares=shares,
         refits=matched,
-        narrow=own.narrow,
-        by_view=_parts(own.views, [refit.views for refit in refits]),
-        by_form=_forms(own, refits),
-        by_feature=_features(own, refits, _feature_names(estimator, feature_names)),
-        too_narrow=LearnedPart(TOO_NARROW, own.narrow_share, np.array([refit.narrow_share for refit in refits])),
+        narrow=division.narrow,
+        by_view=_parts(division.views, [refit.views for refit in refits]),
+        by_form=_forms(division, refits),
+        by_feature=_features(division, refits, _feature_names(estimator, feature_names)),
+        too_narrow=LearnedPart(TOO_NARROW, division.narrow_share, np.array([refit.narrow_share for refit in refits])),
         twins=twins,
         twins_note=note,
         certificate=_certificate(estimator),
@@ -197,21 +197,21 @@ def _matched(names: Sequence[str], refits: Sequence[Division], by_name: bool) ->
     return out
 
 
-def _parts(own: dict[str, float], others: Sequence[dict[str, float]]) -> tuple[LearnedPart, ...]:
-    """Return parts with what they have in the refits, in descending order."""
-    found = [
-        LearnedPart(name, share, np.array([other.get(name, 0.0) for other in others])) for name, share in own.items()
+def _parts(shares: dict[str, float], others: Sequence[dict[str, float]]) -> tuple[LearnedPart, ...]:
+    """Return the parts of the weight with their shares in the refits, in descending order."""
+    parts = [
+        LearnedPart(name, share, np.array([other.get(name, 0.0) for other in others])) for name, share in shares.items()
     ]
-    return tuple(sorted(found, key=lambda part: -part.share))
+    return tuple(sorted(parts, key=lambda part: -part.share))
 
 
-def _forms(own: Division, refits: Sequence[Division]) -> tuple[LearnedPart, ...]:
+def _forms(division: Division, refits: Sequence[Division]) -> tuple[LearnedPart, ...]:
     """Return the parts of the kernels' forms, such as Gaussian(width=2), whatever view they are on.
 
-    Where there are many, widths are gathered from each power of 2 to the next: one of thousands is used by chance.
+    Where there are many, widths from each power of 2 to the next are gathered: which of thousands is used is chance.
     """
-    gather = len(_by_form(own, gather=False)) > _MANY_FORMS
-    return _parts(_by_form(own, gather), [_by_form(refit, gather) for refit in refits])
+    gather = len(_by_form(division, gather=False)) > _MANY_FORMS
+    return _parts(_by_form(division, gather), [_by_form(refit, gather) for refit in refits])
 
 
 def _by_form(division: Division, gather: bool) -> dict[str, float]:
@@ -228,9 +228,9 @@ def _summed(names: Sequence[str], values: np.ndarray) -> dict[str, float]:
     return out
 
 
-def _features(own: Division, refits: Sequence[Division], names: Sequence[str]) -> tuple[LearnedPart, ...]:
+def _features(division: Division, refits: Sequence[Division], names: Sequence[str]) -> tuple[LearnedPart, ...]:
     others = [refit.importances for refit in refits if refit.importances.size == len(names)]
-    return _parts(_summed(names, own.importances), [_summed(names, other) for other in others])
+    return _parts(_summed(names, division.importances), [_summed(names, other) for other in others])
 
 
 def _feature_names(estimator: Any, names: Sequence[str] | None) -> list[str]:
@@ -258,7 +258,7 @@ def _certificate(estimator: Any) -> Optimum:
 
 
 def _twins(estimator: Any, X: Any, shares: np.ndarray, seed: int) -> tuple[tuple[tuple[int, ...], ...], str]:
-    """Return groups of kernels whose matrices are nearly proportional once they are centered, and what was compared."""
+    """Return sets of kernels whose matrices are nearly proportional once they are centered, and what was compared."""
     n_active = int(np.count_nonzero(shares))
     if n_active < 2:
         return (), "One kernel has all the weight: there is nothing to compare."
@@ -268,10 +268,10 @@ def _twins(estimator: Any, X: Any, shares: np.ndarray, seed: int) -> tuple[tuple
         return (), f"The kernels were not compared with one another: {error}"
     close = _alignments_of(stack) > TWINS_ABOVE
     labels = connected_components(close, directed=False)[1]
-    groups = [places[labels == label] for label in range(labels.max() + 1)]
-    found = tuple(tuple(int(k) for k in group) for group in groups if group.size > 1)
+    components = [places[labels == label] for label in range(labels.max() + 1)]
+    twins = tuple(tuple(int(k) for k in component) for component in components if component.size > 1)
     which = "all kernels with a positive weight" if places.size == n_active else "the largest kernels"
-    return found, f"Compared were {which} ({places.size}) on {stack.shape[1]} rows, by centered alignment."
+    return twins, f"Compared were {which} ({places.size}) on {stack.shape[1]} rows, by centered alignment."
 
 
 def _alignments_of(stack: np.ndarray) -> np.ndarray:
@@ -279,6 +279,6 @@ def _alignments_of(stack: np.ndarray) -> np.ndarray:
     means = stack.mean(axis=2)
     flat = (stack - means[:, :, None] - means[:, None, :] + means.mean(axis=1)[:, None, None]).reshape(len(stack), -1)
     norms = np.linalg.norm(flat, axis=1)
-    # A kernel that is constant on these rows is like no other.
+    # A kernel that is constant on these rows is not like any other.
     flat /= np.where(norms > 1e-10 * np.abs(stack).max(axis=(1, 2)) * stack.shape[1], norms, np.inf)[:, None]
     return flat @ flat.T

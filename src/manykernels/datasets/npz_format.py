@@ -19,7 +19,7 @@ Arrays = dict[str, np.ndarray]
 
 
 def read_archive(path: Path) -> Bunch:
-    """Read one dataset; see :func:`manykernels.datasets.load` for what comes back.
+    """Read one dataset; :func:`manykernels.datasets.load` describes the result.
 
     Parameters
     ----------
@@ -95,17 +95,17 @@ def _views(arrays: Arrays) -> dict[str, Any]:
 
 
 def _take_sparse(arrays: Arrays, prefix: str) -> sparse.csr_matrix:
-    missing = [prefix + part for part in SPARSE_PARTS if prefix + part not in arrays]
+    missing = [prefix + name for name in SPARSE_PARTS if prefix + name not in arrays]
     if missing:
         raise ValueError(f"it needs X, or X_<view>, or the parts of a CSR matrix; it lacks {', '.join(missing)}")
-    data, indices, indptr, shape = (arrays.pop(prefix + part) for part in SPARSE_PARTS)
+    data, indices, indptr, shape = (arrays.pop(prefix + name) for name in SPARSE_PARTS)
     return sparse.csr_matrix((data, indices, indptr), shape=tuple(int(size) for size in shape))
 
 
 def _side_by_side(matrices: dict[str, Any]) -> Any:
     if len({matrix.shape[0] for matrix in matrices.values()}) > 1:
         sizes = ", ".join(f"{view} {matrix.shape[0]}" for view, matrix in matrices.items())
-        raise ValueError(f"its views must have the same number of rows, they have {sizes}")
+        raise ValueError(f"its views must have the same number of rows; they have {sizes}")
     if any(sparse.issparse(matrix) for matrix in matrices.values()):
         return sparse.csr_matrix(sparse.hstack(list(matrices.values())))
     return np.hstack(list(matrices.values()))
@@ -139,7 +139,7 @@ def _feature_names(arrays: Arrays, matrices: dict[str, Any], n_features: int) ->
 def _target_names(arrays: Arrays, target: np.ndarray) -> list[str] | None:
     n_classes = target.shape[1] if target.ndim == 2 else len(np.unique(target))
     names = arrays.get("class_names")
-    # Some sets name the classes of another column: those stay under their own key.
+    # In some sets these are the classes of another column: they stay under their own key.
     if names is None or len(names) != n_classes:
         return None
     del arrays["class_names"]

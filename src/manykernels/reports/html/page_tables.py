@@ -1,4 +1,4 @@
-"""Tables of the page. Every text from outside is escaped here, whatever a column of the data is called."""
+"""Tables of the page. All text from outside is escaped here, whatever a column of the data is called."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import numpy as np
 
 from manykernels.reports.html.charts import bar
 from manykernels.reports.html.words import NOTHING, count, figure, percent
-from manykernels.reports.learned import Learned, LearnedPart
+from manykernels.reports.summary import LearnedPart, LearnedSummary
 
-# Kernels in the table without JavaScript, and with it: as many as keep the page small.
+# Kernels in the table without JavaScript, and the most kernels and letters with it, which keep the page small.
 _FIRST, _LISTED, _LISTED_CHARACTERS = 25, 20_000, 1_000_000
 
 
@@ -41,13 +41,13 @@ class Cell:
 def table(
     caption: str, heads: Sequence[str | Cell], rows: Sequence[Sequence[Cell]], kind: str = "", sortable: bool = False
 ) -> str:
-    """Return a table in a box of its own, in which it scrolls where the page is narrow.
+    """Return a table in a box in which it scrolls where the page is narrow.
 
     Parameters
     ----------
     caption : str
     heads : sequence of str or Cell
-        A head that ends in " #" is of numbers; an empty one, or a cell, is above drawings.
+        A head that ends in " #" is above numbers; an empty one, or a cell, is above drawings.
     rows : sequence of sequences of Cell
         The first cell of a row names it.
     kind : str
@@ -57,11 +57,11 @@ def table(
 
     Examples
     --------
-    >>> from manykernels.reports.html.tables import Cell, table
+    >>> from manykernels.reports.html.page_tables import Cell, table
     >>> "&lt;script&gt;" in table("Names", ["name"], [[Cell("<script>")]])
     True
     """
-    classes = " ".join(part for part in (kind, "sortable" if sortable else "") if part)
+    classes = " ".join(name for name in (kind, "sortable" if sortable else "") if name)
     head = "".join(_head(text) for text in heads)
     body = "".join(f"<tr>{row[0].html('th')}{''.join(cell.html() for cell in row[1:])}</tr>" for row in rows)
     return box(
@@ -81,7 +81,7 @@ def definitions(pairs: Sequence[tuple[str, str]]) -> str:
 
     Examples
     --------
-    >>> from manykernels.reports.html.tables import definitions
+    >>> from manykernels.reports.html.page_tables import definitions
     >>> definitions([("rows", "569")])
     '<dl><div><dt>rows</dt><dd>569</dd></div></dl>'
     """
@@ -103,8 +103,8 @@ def bars(caption: str, head: str, parts: Sequence[LearnedPart], more: str = "") 
     Examples
     --------
     >>> import numpy as np
-    >>> from manykernels.reports.html.tables import bars
-    >>> from manykernels.reports.learned import LearnedPart
+    >>> from manykernels.reports.html.page_tables import bars
+    >>> from manykernels.reports.summary import LearnedPart
     >>> bars("Views", "view", [LearnedPart("image", 0.5, np.array([0.4, 0.6]))]).count('class="dot"')
     2
     """
@@ -120,12 +120,12 @@ def bars(caption: str, head: str, parts: Sequence[LearnedPart], more: str = "") 
 
 
 def confusion(classes: np.ndarray, truth: np.ndarray, predicted: np.ndarray) -> str:
-    """Return how often each class was taken for each, with the share that was found and the share that was right.
+    """Return how often each class was predicted as each, with the recall and the precision of each class.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from manykernels.reports.html.tables import confusion
+    >>> from manykernels.reports.html.page_tables import confusion
     >>> y = np.array(["a", "a", "b"])
     >>> confusion(np.array(["a", "b"]), y, np.array(["a", "b", "b"])).count("<tr>")
     4
@@ -133,13 +133,13 @@ def confusion(classes: np.ndarray, truth: np.ndarray, predicted: np.ndarray) -> 
     counts = np.array([[np.sum((truth == a) & (predicted == b)) for b in classes] for a in classes])
     heads = "".join(f'<th scope="col">{escape(str(name))}</th>' for name in classes)
     rows = []
-    for name, row, own in zip(classes, counts, np.diag(counts), strict=True):
+    for name, row, hits in zip(classes, counts, np.diag(counts), strict=True):
         cells = "".join(f'<td class="number s{round(9 * cell / max(row.sum(), 1))}">{cell}</td>' for cell in row)
-        found = percent(own / row.sum()) if row.sum() else NOTHING
-        rows.append(f'<tr><th scope="row">{escape(str(name))}</th>{cells}<td class="number">{found}</td></tr>')
+        recall = percent(hits / row.sum()) if row.sum() else NOTHING
+        rows.append(f'<tr><th scope="row">{escape(str(name))}</th>{cells}<td class="number">{recall}</td></tr>')
     right = "".join(
-        f'<td class="number">{percent(own / total) if total else NOTHING}</td>'
-        for own, total in zip(np.diag(counts), counts.sum(axis=0), strict=True)
+        f'<td class="number">{percent(hits / total) if total else NOTHING}</td>'
+        for hits, total in zip(np.diag(counts), counts.sum(axis=0), strict=True)
     )
     rows.append(f'<tr><th scope="row">of these right (precision)</th>{right}<td></td></tr>')
     caption = "Rows: the true class; columns: the predicted class"
@@ -150,18 +150,18 @@ def confusion(classes: np.ndarray, truth: np.ndarray, predicted: np.ndarray) -> 
     )
 
 
-def kernels(learned: Learned) -> str:
-    """Return the table of kernels: the first rows as they are, all of them as data that a script sorts and filters.
+def kernels(learned: LearnedSummary) -> str:
+    """Return the table of kernels: the first rows as markup, all of them as data that a script sorts and filters.
 
     Parameters
     ----------
-    learned : Learned
+    learned : LearnedSummary
 
     Examples
     --------
     >>> from manykernels import MKLClassifier
-    >>> from manykernels.reports.html.tables import kernels
-    >>> from manykernels.reports.learned import describe
+    >>> from manykernels.reports.html.page_tables import kernels
+    >>> from manykernels.reports.summary import describe
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
     >>> page = kernels(describe(MKLClassifier().fit(X, y), X))
@@ -188,16 +188,16 @@ def kernels(learned: Learned) -> str:
     )
 
 
-def _columns(learned: Learned) -> list[tuple[str, str]]:
+def _columns(learned: LearnedSummary) -> list[tuple[str, str]]:
     """Return the heads of the table of kernels, and the keys of its data."""
-    found = [("kernel", "names"), ("view", "view"), ("weight #", "weight"), ("share #", "share")]
+    columns = [("kernel", "names"), ("view", "view"), ("weight #", "weight"), ("share #", "share")]
     if learned.refits.shape[0]:
-        found += [("mean in refits #", "mean"), ("spread #", "spread"), ("used in refits #", "used")]
-    found += [("twins", "twins")] if learned.twins else []
-    return [*found, ("too narrow", "narrow")] if learned.narrow.any() else found
+        columns += [("mean in refits #", "mean"), ("spread #", "spread"), ("used in refits #", "used")]
+    columns += [("twins", "twins")] if learned.twins else []
+    return [*columns, ("too narrow", "narrow")] if learned.narrow.any() else columns
 
 
-def _kernel_data(learned: Learned, order: np.ndarray, names: list[str]) -> dict[str, Any]:
+def _kernel_data(learned: LearnedSummary, order: np.ndarray, names: list[str]) -> dict[str, Any]:
     """Return the columns of the table; views and twins as numbers into lists."""
     of_view = [learned.views[int(k)] for k in order]
     views = {name: place for place, name in enumerate(dict.fromkeys(of_view))}
@@ -212,11 +212,11 @@ def _kernel_data(learned: Learned, order: np.ndarray, names: list[str]) -> dict[
         "share": _short(learned.shares[order]),
     }
     if learned.refits.shape[0]:
-        own = learned.refits[:, order]
-        data |= {"mean": _short(own.mean(axis=0)), "spread": _short(own.std(axis=0, ddof=1))}
+        refits = learned.refits[:, order]
+        data |= {"mean": _short(refits.mean(axis=0)), "spread": _short(refits.std(axis=0, ddof=1))}
         data["used"] = learned.used[order].tolist()
     if learned.twins:
-        letter = {k: twin_name(i) for i, group in enumerate(learned.twins) for k in group}
+        letter = {k: twin_name(i) for i, places in enumerate(learned.twins) for k in places}
         data["twins"] = [letter.get(int(k), "") for k in order]
     if learned.narrow.any():
         data["narrow"] = ["yes" if narrow else "" for narrow in learned.narrow[order].tolist()]
@@ -239,11 +239,11 @@ def _kernel_row(data: dict[str, Any], place: int) -> list[Cell]:
 
 
 def twin_name(number: int) -> str:
-    """Return what a group of near-duplicates is called: A to Z, then numbers.
+    """Return the name of a set of near-duplicates: A to Z, then numbers.
 
     Examples
     --------
-    >>> from manykernels.reports.html.tables import twin_name
+    >>> from manykernels.reports.html.page_tables import twin_name
     >>> twin_name(0), twin_name(26)
     ('A', '27')
     """

@@ -25,34 +25,34 @@ from manykernels.core.files import replacing
 from manykernels.core.rows import is_on_disk
 from manykernels.reports.assessment import Assessment, accuracy, assess
 from manykernels.reports.bars import follow_bar
-from manykernels.reports.checks import check_model, check_path, check_varies, checked_rows
 from manykernels.reports.html import words
 from manykernels.reports.html.page import Facts, render
 from manykernels.reports.intervals import Interval, explained
-from manykernels.reports.learned import Learned, describe
+from manykernels.reports.report_inputs import check_model, check_path, check_varies, checked_rows
 from manykernels.reports.steps import as_seen, last_step, some_rows
+from manykernels.reports.summary import LearnedSummary, describe
 
 _PACKAGES = ("manykernels", "numpy", "scipy", "scikit-learn")
 
 
 @dataclass(frozen=True)
 class Report:
-    """A report: the page, and the figures in it.
+    """A report: the HTML page, and the figures in it.
 
     Attributes
     ----------
     html : str
         One HTML file that needs nothing else.
-    learned : Learned
+    learned : LearnedSummary
         Views, kernels, features, certificate.
     assessment : Assessment
         Cross-validated predictions and scores.
     fit_seconds, other_seconds : float
-        Time of the refits and of what they are compared with, and of all else.
+        Time of the refits and of what they are compared with, and of everything else.
     """
 
     html: str
-    learned: Learned
+    learned: LearnedSummary
     assessment: Assessment
     fit_seconds: float
     other_seconds: float
@@ -65,7 +65,7 @@ class Report:
         return path
 
     def _repr_html_(self) -> str:
-        """Return the page in a frame of its own, so that its style stays inside."""
+        """Return the page in a frame, so that its style stays inside."""
         frame = 'title="manykernels report" width="100%" height="800" sandbox="allow-scripts"'
         return f'<iframe srcdoc="{escape(self.html)}" {frame}></iframe>'
 
@@ -96,35 +96,35 @@ def make_report(
 ) -> Report:
     """Report on a fitted model: what it learned, how sure and how good it is, and how it was computed.
 
-    The model is described as it is. Scores are of refits: in each fold its settings are fitted anew on the other folds,
-    beside the uniform sum of the kernels, the best single kernel and a tuned RBF machine, all chosen on the other folds
-    alone. So every score is of models that have not seen the row.
+    The model is described as it is. Scores are of refits: in each fold it is fitted anew on the other folds, and so are
+    the uniform sum of the kernels, the best single kernel and a tuned RBF machine, all chosen on the other folds alone.
+    So every score is of models that have not seen the row.
 
     Parameters
     ----------
     model : fitted estimator of this library that predicts, or a fitted Pipeline that ends in one
     X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
-        Data to cross-validate on: as a rule the training data, in the form that ``fit`` got.
+        Data to cross-validate on: usually the training data, in the form that ``fit`` got.
     y : array of shape (n_samples,)
     path : str or path, optional
         File to write.
     X_test, y_test : optional
-        Rows that the model has not seen, to score the fitted model itself on, in addition.
+        Rows that the model has not seen, on which the fitted model itself is scored in addition.
     kernels : list of Kernel or KernelBank, optional
-        What the refits learn from. A model that was opened from a file has only the kernels with a positive weight,
-        which were chosen with all rows: give it the whole list here.
+        The kernels for the refits. A model that was opened from a file has only the kernels with a positive weight,
+        which were chosen with all rows: give the whole list here.
     folds : int, default 5
     max_samples : int, default 5000
-        Of more rows, so many are drawn to cross-validate on.
+        If there are more rows, this many are drawn to cross-validate on.
     feature_names : sequence of str, optional
         Default: the columns of X, or x0, x1, ... Features of the same name are taken together.
     data : sequence of (name, value), optional
         What to say about the columns. Default: how many there are, and how many values are missing.
     title : str, optional
     reproduce : str, optional
-        Code or a command that makes the report, to be shown in it.
+        Code or a command that makes the report, which is shown in it.
     notes : sequence of str
-        What the reader should know, to be shown in it.
+        What the reader should know, which is shown in the report.
     random_state : int, default 0
         Seed of the folds and of the drawing of samples.
     progress : bool, default True
@@ -183,7 +183,7 @@ def make_report(
 
 
 def _template(model: Any, kernels: Any) -> Any:
-    """Return the model with the kernels that refits learn from."""
+    """Return the unfitted model with the kernels for the refits."""
     template = clone(model)
     last = last_step(template)
     settings = {} if kernels is None else {"kernels": kernels}
@@ -218,7 +218,7 @@ def _notes(estimator: Any, chosen: bool, n_used: int, n_given: int) -> list[str]
 
 def _times(assessment: Assessment, passed: float) -> list[tuple[str, str]]:
     fits = [(f"fits: {outcome.name}", words.seconds(outcome.seconds)) for outcome in assessment.outcomes]
-    return [*fits, ("all else but this page", words.seconds(passed - assessment.fit_seconds))]
+    return [*fits, ("everything else except this page", words.seconds(passed - assessment.fit_seconds))]
 
 
 def _now() -> str:
@@ -227,7 +227,7 @@ def _now() -> str:
 
 
 def _data_facts(X: Any, y: np.ndarray, classes: bool, known: Sequence[tuple[str, str]] | None) -> list[tuple[str, str]]:
-    """Return what is known of all rows that were given, also where some of them were drawn."""
+    """Return facts about all rows that were given, also where only some of them were drawn."""
     facts = [("rows", f"{y.size:,}"), *(known if known is not None else _columns(X))]
     if not classes:
         return [*facts, ("target", words.span(float(y.min()), float(y.max())))]

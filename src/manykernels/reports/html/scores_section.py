@@ -12,24 +12,24 @@ from manykernels.reports.assessment import Assessment, Outcome
 from manykernels.reports.contestants import CONSTANT
 from manykernels.reports.html import words
 from manykernels.reports.html.charts import MAX_POINTS, N_COLORS, interval, roc, scatter
-from manykernels.reports.html.tables import Cell, confusion, table
+from manykernels.reports.html.page_tables import Cell, confusion, table
 from manykernels.reports.intervals import Interval, area_under_roc
 
 _HONEST = (
     "Every score is of models that have not seen the row: in each fold all models are fitted, tuned and chosen on the "
     "other folds. Intervals are at 95%; they account for the choice of the rows to predict, taken to be independent, "
-    "but not for that of the training rows. Settings that were chosen before, such as C, are taken as they are."
+    "but not for that of the training rows. Settings that were chosen earlier, such as C, are taken as they are."
 )
 
 
 def scores_section(assessment: Assessment, test_score: Interval | None = None, n_test: int = 0) -> str:
-    """Return scores beside those of simpler ways to learn, and where the errors are.
+    """Return scores, those of simpler models to compare with, and where the errors are.
 
     Parameters
     ----------
     assessment : Assessment
     test_score : Interval, optional
-        Of the fitted model on test data.
+        The score of the fitted model on test data.
     n_test : int
         Rows of the test data.
     """
@@ -43,7 +43,7 @@ def scores_section(assessment: Assessment, test_score: Interval | None = None, n
         )
         parts.append(f"<p>{escape(text)}</p>")
     parts.append(f'<p class="note">{assessment.n_folds}-fold cross-validation. {_HONEST}</p>')
-    parts.append("<h3>Beside simpler ways to learn</h3>" + _comparison(assessment))
+    parts.append("<h3>Compared with simpler models</h3>" + _comparison(assessment))
     text = "The score of this model less that of the other one, paired on the same rows."
     parts.append(f"<h3>Differences</h3><p>{text}</p>" + _differences(assessment.outcomes[1:], classes))
     parts += [f'<p class="note">Not compared: {escape(n)}, since {escape(why)}.</p>' for n, why in assessment.skipped]
@@ -78,7 +78,7 @@ def _comparison(assessment: Assessment) -> str:
 
 
 def _ends(assessment: Assessment) -> tuple[float, float]:
-    """Return the ends of the axis; a constant prediction is far below the others, and may lie outside."""
+    """Return the ends of the axis; the score of a constant prediction, far below the others, may lie outside."""
     scores = [outcome.score for outcome in assessment.outcomes if outcome.name != CONSTANT]
     # A score far below 0 would flatten all others.
     first, last = max(min(score.low for score in scores), -1.0), max(score.high for score in scores)
@@ -165,8 +165,8 @@ def _number_errors(assessment: Assessment) -> str:
         f"Half of the predictions are off by less than {words.figure(typical)}; the root mean squared error is "
         f"{words.figure(rms)}, the mean error {words.figure(mean, 2)}."
     )
-    some = f"{MAX_POINTS:,} of " if truth.size > MAX_POINTS else ""
-    drawn = some + words.count(truth.size, "point")
+    limit = f"{MAX_POINTS:,} of " if truth.size > MAX_POINTS else ""
+    drawn = limit + words.count(truth.size, "point")
     against = scatter(
         truth,
         predicted,

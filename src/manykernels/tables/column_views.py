@@ -1,4 +1,4 @@
-"""Views: which columns belong together, by the first part of their names or by a small file."""
+"""Views, which are columns that belong together, by the first part of their names or by a small file."""
 
 import difflib
 import re
@@ -18,17 +18,17 @@ _FIRST_PART = re.compile(r"[^_.:]+(?=[_.:])")
 
 @dataclass(frozen=True)
 class Views:
-    """What the user said about the columns: views, and kinds that are not to be guessed.
+    """What the user said about the columns: their views, and their kinds where these should not be guessed.
 
     Parameters
     ----------
     by_prefix : bool, default=False
         Columns with the same part before the first ``_``, ``.`` or ``:`` are a view.
     patterns : dict, default={}
-        From the name of each view to names or patterns (``rna_*``) of its columns. The first view that has a column
-        keeps it.
+        Names or patterns (``rna_*``) of the columns of each view, by its name. A column belongs to the first view
+        that matches it.
     kinds : dict, default={}
-        From a name or pattern to a kind.
+        The kind of columns, by name or pattern.
     """
 
     by_prefix: bool = False
@@ -37,11 +37,11 @@ class Views:
 
     @property
     def wanted(self) -> bool:
-        """Whether there are views; otherwise there may be kinds."""
+        """Whether there are views; without them there may still be kinds."""
         return self.by_prefix or bool(self.patterns)
 
     def kinds_of(self, names: Sequence[str]) -> dict[str, str]:
-        """Return the kind of each column that has one, and check that all patterns are of use.
+        """Return the kind of each column that has one, and check that every pattern matches a column.
 
         Parameters
         ----------
@@ -51,7 +51,7 @@ class Views:
         Returns
         -------
         kinds : dict
-            From the name of a column to its kind.
+            The kind of a column, by its name.
 
         Examples
         --------
@@ -62,7 +62,7 @@ class Views:
             if not _matching(pattern, names):
                 near = difflib.get_close_matches(pattern, names, n=1)
                 hint = f" (did you mean {near[0]!r}?)" if near else ""
-                raise ValueError(f"--views names {pattern!r}, but TABLE has no such column beside the target{hint}.")
+                raise ValueError(f"--views names {pattern!r}, but TABLE has no such column besides the target{hint}.")
         # In reverse, so that the first pattern for a column has the last word.
         return {name: kind for pattern, kind in reversed(self.kinds.items()) for name in _matching(pattern, names)}
 
@@ -77,8 +77,7 @@ class Views:
         Returns
         -------
         views : dict
-            From the name of each view to its columns; columns without a view are in "other". Empty if no views are
-            wanted.
+            The columns of each view, by its name; columns without a view are in "other". Empty if no views are wanted.
 
         Examples
         --------
@@ -89,18 +88,18 @@ class Views:
             return {}
         views = _by_prefix(names) if self.by_prefix else self._by_pattern(names)
         taken = {name for columns in views.values() for name in columns}
-        rest = [name for name in names if name not in taken]
+        unassigned = [name for name in names if name not in taken]
         if self.by_prefix and not views:
             raise ValueError(
                 "--views prefix needs columns such as rna_1 and rna_2, with the same part before the first '_', '.' "
-                "or ':'; no two columns of TABLE have it."
+                "or ':'; no two columns of TABLE share one."
             )
-        if rest:
-            views[OTHER] = views.get(OTHER, []) + rest
+        if unassigned:
+            views[OTHER] = views.get(OTHER, []) + unassigned
         return views
 
     def notes(self, views: Mapping[str, list[str]]) -> list[str]:
-        """Say which views have come to nothing.
+        """Return a note on each view that has no columns.
 
         Parameters
         ----------
@@ -173,7 +172,7 @@ def _checked(content: dict[str, Any], path: Path) -> Views:
     views, kinds = content.get("views", {}), content.get("columns", {})
     if not isinstance(views, dict) or not isinstance(kinds, dict):
         raise ValueError(f"--views '{path}' must have the parts [views] and [columns] as tables.")
-    empty = next((part for part in content if not content[part]), None)
+    empty = next((section for section in content if not content[section]), None)
     if empty:
         raise ValueError(f"--views '{path}' must say something in [{empty}], which is empty.")
     for view, patterns in views.items():

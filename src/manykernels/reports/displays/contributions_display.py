@@ -24,7 +24,7 @@ from manykernels.reports.displays.common import (
     shortened,
 )
 
-# The axis may be so many times as long for 0 to be on it.
+# The axis may become this many times as long to include 0.
 _MOST_SQUEEZED = 4.0
 _ROOM = 0.22
 
@@ -91,7 +91,7 @@ class ContributionsDisplay:
             The class, where there are more than two.
         by : {"kernel", "group"}, default "kernel"
         max_parts : int, default 12
-            Bars of single parts; the others are summed.
+            The most bars of single parts; the others are summed.
         ax : matplotlib Axes, optional
             Default: a new figure. A figure without a layout engine gets the constrained one, which makes room for
             names.
@@ -178,7 +178,7 @@ class ContributionsDisplay:
     def _steps(self, max_parts: int) -> list[tuple[str, float, float]]:
         check_limit(max_parts, "max_parts")
         order = np.argsort(-np.abs(self.values), kind="stable")
-        if order.size > max_parts + 1:  # a sum of one would be that part under another name
+        if order.size > max_parts + 1:  # the sum of a single part would be that part under another name
             order, others = order[:max_parts], order[max_parts:]
         else:
             others = order[:0]
@@ -193,6 +193,6 @@ class ContributionsDisplay:
 
 
 def _figure(value: float, digits: int, sign: str = "") -> str:
-    """Return a number with so many digits, or the first one that is not 0."""
+    """Return a number with this many decimals, or with its first significant digit if it would read as 0."""
     vanishes = value != 0 and round(value, digits) == 0
     return f"{value:{sign}.1g}" if vanishes else f"{value:{sign}.{digits}f}"

@@ -10,8 +10,8 @@ weights d, for which ||d||_p = 1. Along a pair, beta_i up and beta_j down by x, 
     q_k(x) = q_k + 2 x l_k + x^2 a_k,    l_k = (K_k beta)_i - (K_k beta)_j,   a_k = K_k,ii + K_k,jj - 2 K_k,ij
 
 and Newton's method in a bracket finds where the derivative sum_k d_k(x) (l_k + x a_k) - (y_i - y_j) is 0. There is no
-machine to solve. Pairs are those that violate the optimality conditions most, in sets of a few samples: their rows of
-all kernels are fetched together. (The paper has the squared norm in the dual, since it penalizes the weights.)
+machine to solve. The pairs that violate the optimality conditions most are taken, in sets of a few samples whose rows
+of all kernels are fetched together. (The paper has the squared norm in the dual, since it penalizes the weights.)
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from manykernels.compute.compiled import njit
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import Machine, Result
 from manykernels.inner.smo import offsets, violation
-from manykernels.literature.registry import CACHE_BYTES, SET_SIZE, SMO
+from manykernels.literature.records import CACHE_BYTES, SET_SIZE, SMO
 from manykernels.outer.recorder import Recorder
 from manykernels.outer.reduced_newton import exponent
 from manykernels.problem import Problem
 
-_EASED = 0.1  # of the violation may be left in a set
-_HALVED = 0.5  # and an iteration ends with this part of it, or after
+_EASED = 0.1  # share of the violation that may be left in a set
+_HALVED = 0.5  # an iteration ends when this share of the violation is left, or after
 _MOST_SETS = 30
 _STEPS = 200  # pair steps for each sample of a set, at most
-_LINE = 1e-3  # of the derivative at 0 may be left at the end of a line search
+_LINE = 1e-3  # share of the derivative at 0 that may be left at the end of a line search
 _NEWTON_STEPS = 60
 
 
@@ -45,9 +45,9 @@ def smo(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: np.
     tol : float
         Relative duality gap to reach.
     max_iter : int
-        Most iterations; each halves the violation of the optimality conditions, or makes some thousands of steps.
+        Most iterations; each halves the violation of the optimality conditions, or makes a few thousand steps.
     start : ndarray of shape (n_kernels,), optional
-        Weights whose machine is the first beta. Default: beta = 0.
+        Weights whose machine gives the first beta. Default: beta = 0.
 
     Returns
     -------
@@ -61,7 +61,7 @@ def smo(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: np.
     >>> from manykernels.kernels import Gaussian, KernelBank
     >>> from manykernels.losses import Hinge
     >>> from manykernels.norms import LpNorm
-    >>> from manykernels.literature.smo import smo
+    >>> from manykernels.literature.smo_mkl import smo
     >>> from manykernels.problem import Problem
     >>> X = np.linspace(-3, 3, 30)[:, None]
     >>> bank = bind(KernelBank([Gaussian(w) for w in (0.1, 1.0, 10.0)]), X)
@@ -128,7 +128,7 @@ class PairSteps:
         return self.problem.machine(self.beta.copy(), np.einsum("k,tkn->tn", weights, self.products))
 
     def weights(self) -> np.ndarray:
-        """Return d; 0 where all forms are."""
+        """Return d; all 0 where all forms are 0."""
         out = np.empty(self.forms.size)
         _weigh(self.forms, self.exponent, out)
         return out
@@ -153,8 +153,8 @@ class PairSteps:
         return moved
 
     def _violation(self, t: int, gradient: np.ndarray) -> float:
-        own = self.beta[t], self.lower[t], self.upper[t]
-        return float(violation(gradient, *own, 0.0, self.problem.fit_intercept))
+        beta, lower, upper = self.beta[t], self.lower[t], self.upper[t]
+        return float(violation(gradient, beta, lower, upper, 0.0, self.problem.fit_intercept))
 
     def _choose(self, t: int, gradient: np.ndarray) -> np.ndarray:
         """Return the samples that can go up, and those that can go down, with the largest rates."""
@@ -163,7 +163,7 @@ class PairSteps:
         return np.union1d(np.argsort(gradient - rise)[:half], np.argsort(fall - gradient)[:half])
 
     def _work(self, t: int, chosen: np.ndarray, target: float) -> bool:
-        """Make pair steps among the chosen samples; return whether a coefficient is another one afterwards."""
+        """Make pair steps among the chosen samples; return whether a coefficient has changed."""
         rows = self.rows.of(chosen)
         beta = self.beta[t, chosen]
         pair_steps(
@@ -218,9 +218,9 @@ def _weigh(forms, exponent, out):
         return 0.0
     total = 0.0
     for k in range(forms.size):
-        part = max(forms[k], 0.0) / largest
-        out[k] = part**exponent
-        total += part * out[k]
+        ratio = max(forms[k], 0.0) / largest
+        out[k] = ratio**exponent
+        total += ratio * out[k]
     share = total ** (1.0 / (1.0 + exponent))
     for k in range(forms.size):
         out[k] /= share**exponent
@@ -248,7 +248,7 @@ def line_derivatives(x, forms, linear, square, exponent, rate, q, d):
 
 @njit(cache=True, nogil=True)
 def _line_search(room, forms, linear, square, exponent, rate, q, d):
-    """Return the x in [0, room] with the lowest value; q and d are left as they are there."""
+    """Return the x in [0, room] with the lowest value; q and d hold their values at x."""
     slope, curvature = line_derivatives(0.0, forms, linear, square, exponent, rate, q, d)
     enough = _LINE * abs(slope)
     low, high = 0.0, room
@@ -318,7 +318,7 @@ def _parabolas(blocks, products, y, beta, lower, upper, up, down, linear, square
 
 @njit(cache=True, nogil=True)
 def _change(blocks, products, beta, i, x, end):
-    """Move one coefficient by x, but not beyond its end; the products follow. Return whether it is another number."""
+    """Move one coefficient by x, but not beyond its end, and the products with it. Return whether it has changed."""
     before = beta[i]
     beta[i] = min(before + x, end) if x > 0.0 else max(before + x, end)
     for s in range(beta.size):
@@ -328,7 +328,7 @@ def _change(blocks, products, beta, i, x, end):
 
 @njit(cache=True, nogil=True)
 def pair_steps(blocks, products, forms, exponent, y, beta, lower, upper, target, intercept):
-    """Step among few samples until the violation is at most ``target``; beta, products and forms change in place.
+    """Step among a few samples until the violation is at most ``target``; beta, products and forms change in place.
 
     ``blocks`` has shape (s, s, n_kernels), ``products`` (s, n_kernels). Returns the number of steps.
     """
@@ -355,6 +355,6 @@ def pair_steps(blocks, products, forms, exponent, y, beta, lower, upper, target,
             has_moved |= _change(blocks, products, beta, up, x, upper[up])
         if down >= 0:
             has_moved |= _change(blocks, products, beta, down, -x, lower[down])
-        if not has_moved:  # less than a rounding: it would be the same step for ever
+        if not has_moved:  # the step is below rounding: it would be repeated forever
             return step
     return _STEPS * size

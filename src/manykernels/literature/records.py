@@ -1,4 +1,4 @@
-"""The methods that the papers compare with: their records. Each is imported when it is called."""
+"""The records of the methods that the papers compare with. Each method is imported when it is called."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from manykernels.outer.spg import NEEDS as PROJECTED
 from manykernels.outer.spg import refuses as cannot_project
 
 _SEARCH = frozenset({"combine", "quad_forms"})
-# SMO holds so many rows of all kernels in a set, and so many bytes of others.
+# SMO works on sets of this many rows of all kernels, and keeps this many bytes of other rows.
 SET_SIZE, CACHE_BYTES = 32, 2**27
 
 
@@ -45,12 +45,12 @@ def _hessian_need(sizes: Sizes, norm: Norm, loss: Loss) -> Need:
 
 def _smo_need(sizes: Sizes, norm: Norm, loss: Loss) -> Need:
     one = 8 * sizes.n_kernels * sizes.n_samples
-    beside = one * (sizes.n_tasks + 3 * SET_SIZE) + min(CACHE_BYTES, one * sizes.n_samples)
-    return matrices(inner_matrices(loss), sizes, beside)
+    rows = one * (sizes.n_tasks + 3 * SET_SIZE) + min(CACHE_BYTES, one * sizes.n_samples)
+    return matrices(inner_matrices(loss), sizes, rows)
 
 
-def _here(name: str) -> str:
-    return f"manykernels.literature.{name}:{name}"
+def _here(name: str, module: str = "") -> str:
+    return f"manykernels.literature.{module or name}:{name}"
 
 
 PGD = Solver("pgd", _here("pgd"), PROJECTED, cannot_project, for_inner_solver, draws=True, paper="SPG-GMKL")
@@ -61,6 +61,11 @@ HESSIAN = Solver(
     "hessian", _here("hessian"), _SEARCH | {"matvecs", "coefficients"}, _needs_p_1, _hessian_need, paper="HessianMKL"
 )
 SMO = Solver(
-    "smo", _here("smo"), _SEARCH | {"matvecs", "rows", "coefficients"}, _smo_refuses, _smo_need, paper="SMO-MKL"
+    "smo",
+    _here("smo", "smo_mkl"),
+    _SEARCH | {"matvecs", "rows", "coefficients"},
+    _smo_refuses,
+    _smo_need,
+    paper="SMO-MKL",
 )
 SOLVERS = {solver.name: solver for solver in (PGD, SIMPLE, SILP, LEVEL, HESSIAN, SMO)}

@@ -1,6 +1,6 @@
 """Results as tables for a terminal.
 
-Every function takes plain numbers and strings and returns a rich renderable. Names go in as `Text`, because
+Every function takes plain numbers and strings and returns a rich renderable. Names are wrapped in `Text`, because
 a column named ``age [years]`` would otherwise be read as markup.
 """
 
@@ -20,7 +20,12 @@ EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
 def kernels_table(
-    names: Sequence[str], weights: ArrayLike, top: int = 15, *, title: str = "Learned kernels", what: str = "kernel"
+    names: Sequence[str],
+    weights: ArrayLike,
+    top: int = 15,
+    *,
+    title: str = "Learned kernels",
+    what: str = "kernel",
 ) -> Table:
     """Show the kernels, or the views, with the largest weights.
 
@@ -31,11 +36,11 @@ def kernels_table(
     weights : array-like of shape (n_kernels,)
         Nonnegative.
     top : int, default=15
-        How many kernels to show at most; the caption counts the others.
+        The most kernels to show; the caption counts the others.
     title : str, default="Learned kernels"
         The head of the table.
     what : str, default="kernel"
-        What has the weights, in the singular.
+        The noun for what has the weights, in the singular.
 
     Returns
     -------
@@ -75,7 +80,7 @@ def certificate_table(
     n_iter: int,
     seconds: float | None = None,
 ) -> Table:
-    """Show how close to the optimum a fit is, and what vouches for it.
+    """Show how close to the optimum a fit is, with the values that prove it.
 
     Parameters
     ----------
@@ -125,20 +130,20 @@ def certificate_table(
 
 
 def alignment_table(*, alignment: float, bound: float, held_out: float, exact: bool = True, n_iter: int = 1) -> Table:
-    """Show how well a kernel that was learned by alignment fits the target, and what that is worth on other samples.
+    """Show how well a kernel that was learned by alignment fits the target, there and on other samples.
 
     Parameters
     ----------
     alignment : float
         Centered alignment on the training data.
     bound : float
-        What no other weights exceed; NaN if it is not known.
+        The alignment that no other weights exceed; NaN if it is not known.
     held_out : float
         Alignment on samples held out; NaN if there were none.
     exact : bool, default=True
         Whether the search behind the bound is exact.
     n_iter : int, default=1
-        Kernels that were looked for.
+        Number of searches for a kernel.
 
     Returns
     -------
@@ -194,7 +199,7 @@ def scores_table(
     Returns
     -------
     table : rich.table.Table
-        The highest score (each one, on a tie) is in bold.
+        The highest score is in bold; on a tie, each of them.
 
     Examples
     --------
@@ -233,8 +238,8 @@ def _caption(weights: np.ndarray, shown: np.ndarray, active: int, what: str) -> 
     noun, verb = what if len(weights) == 1 else f"{what}s", "has" if active == 1 else "have"
     parts = [f"{active} of {len(weights)} {noun} {verb} a positive weight"]
     if len(shown) < active:
-        rest = 1.0 - weights[shown].sum() / weights.sum()
-        parts.append(f"{active - len(shown)} not shown hold {rest:.1%}")
+        not_shown = 1.0 - weights[shown].sum() / weights.sum()
+        parts.append(f"{active - len(shown)} not shown hold {not_shown:.1%}")
     if zero:
         parts.append(f"{zero} {'is' if zero == 1 else 'are'} exactly 0")
     return "; ".join(parts) + "."
@@ -248,5 +253,5 @@ def _figure(weight: float) -> str:
 def _bar(share: float) -> str:
     """Draw `share` in [0, 1] to an eighth of a character."""
     eighths = max(1, round(share * BAR_WIDTH * 8))
-    full, part = divmod(eighths, 8)
-    return "█" * full + (EIGHTHS[part] if part else "")
+    full, remainder = divmod(eighths, 8)
+    return "█" * full + (EIGHTHS[remainder] if remainder else "")

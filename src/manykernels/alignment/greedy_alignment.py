@@ -1,16 +1,16 @@
 """Alignment with a target, one kernel at a time: of a list, of products, or of a continuum.
 
-The kernel that comes next has the largest inner product with the derivative of the objective: with T - t K, where t K
-is the current combination at its best length. Three ways to go on from there:
+The next kernel is the one with the largest inner product with the derivative of the objective: with T - t K, where
+t K is the current combination at its best length. There are three ways to go on from there:
 
 corrective
-    All weights are learned anew by non-negative least squares. That is exact for the kernels at hand.
+    All weights are learned anew by non-negative least squares. That is exact for the kernels chosen so far.
 stagewise
     The new kernel is added with the weight that is best for the alignment, in closed form (thesis, Algorithm 7).
 frank_wolfe
-    The distance to T is minimized over the kernels times a number, and 0, as corners: a step to the best corner with
-    the exact minimum on the way (Algorithm 8; the step that it prints is for another update). The number is doubled
-    when the weights come near its limit.
+    The distance to T is minimized over the polytope whose corners are 0 and the kernels times a number: a step
+    towards the best corner, to the exact minimum on the way (Algorithm 8; the step printed there is for another
+    update). The number is doubled when the weights come near its limit.
 
 Kernels of a list are compared at equal norm, those of a family as they are.
 """
@@ -34,9 +34,9 @@ from manykernels.kernels.centered import centered, inner_matrix
 from manykernels.kernels.family import NEEDS_BEST, BoundFamily
 
 METHODS = ("corrective", "stagewise", "frank_wolfe")
-# Kernels of a list that join at once: a look at all of them is dear.
+# Kernels of a list that join at once: a pass over all of them is expensive.
 _AT_ONCE = 32
-# The certificate for a family is for so many times the total weight.
+# The certificate for a family is for this many times the total weight.
 _MARGIN = 10.0
 # A gain in alignment below this is rounding.
 _ROUNDING = 1e-12
@@ -60,27 +60,29 @@ def greedy(
     target : Target
     method : {"corrective", "stagewise", "frank_wolfe"}
     tol : float
-        It ends when the bound is within this of the alignment, or a step gains less than a hundredth of it.
+        It ends when the bound is within this share of the alignment, or a step gains less than a hundredth of it.
     max_iter : int
     largest_step : float
-        The longest step of "stagewise", relative to the norm of what there is.
+        The longest step of "stagewise", relative to the norm of the current combination.
 
     Examples
     --------
     >>> import numpy as np
     >>> from manykernels.banks import bind_family
     >>> from manykernels.alignment import Target
-    >>> from manykernels.alignment.greedy import greedy
+    >>> from manykernels.alignment.greedy_alignment import greedy
     >>> from manykernels.kernels import GaussianFamily
     >>> X = np.random.default_rng(0).normal(size=(80, 3))
-    >>> found = greedy(bind_family(GaussianFamily(0.1, 100.0), X), Target.of_classes(X[:, 0] > 0))
-    >>> found.converged, len(found.weights) < 5
+    >>> result = greedy(bind_family(GaussianFamily(0.1, 100.0), X), Target.of_classes(X[:, 0] > 0))
+    >>> result.converged, len(result.weights) < 5
     (True, True)
     """
     check_choice("method", method, METHODS)
     target.check_size(kernels.n_samples)
-    own: _Listed | _Family = _Family(kernels, target) if NEEDS_BEST in kernels.can else _Listed(kernels, target, method)
-    return _Selection(own, target, method, tol, largest_step).run(max_iter)
+    candidates: _Listed | _Family = (
+        _Family(kernels, target) if NEEDS_BEST in kernels.can else _Listed(kernels, target, method)
+    )
+    return _Selection(candidates, target, method, tol, largest_step).run(max_iter)
 
 
 class _Listed:
@@ -104,7 +106,7 @@ class _Listed:
     def search(self, M: np.ndarray) -> tuple[list, float, bool]:
         """Return the best kernels, the largest inner product with M, and whether none exceeds it.
 
-        Neighbors in the list are often all but the same kernel: those are taken that are better than both of theirs.
+        Neighbors in the list are often nearly the same kernel: only those better than both of their neighbors count.
         """
         if self.usable.size == 0:
             return [], 0.0, True
@@ -115,13 +117,13 @@ class _Listed:
         best = best[values[best] > 0.0] if values[best[0]] > 0.0 else best[:1]
         return self.usable[best].tolist(), float(values.max()), True
 
-    def take(self, found: list[int]) -> list[int]:
-        """Take in kernels; return their places among those that were."""
-        self.chosen += [k for k in found if k not in self.chosen]
-        return [self.chosen.index(k) for k in found]
+    def take(self, best: list[int]) -> list[int]:
+        """Take in kernels; return their places among all that were taken in."""
+        self.chosen += [k for k in best if k not in self.chosen]
+        return [self.chosen.index(k) for k in best]
 
     def keep(self, places: np.ndarray) -> None:
-        """Forget the other kernels that were taken in; they may come back."""
+        """Keep the kernels at these places and forget the others; they may come back."""
         self.chosen = [self.chosen[place] for place in places]
 
     def inner(self) -> tuple[np.ndarray, np.ndarray]:
@@ -134,13 +136,13 @@ class _Listed:
         return self.bank.combine(self._every(weights)).array
 
     def limit(self, weights: np.ndarray) -> float:
-        """Return the total weight that the certificate is for: here that of the best combination is known."""
+        """Return the total weight that the certificate is for: here a bound of the best combination's is known."""
         return self.radius
 
     def final(self, weights: np.ndarray) -> tuple[Any, np.ndarray]:
         return self.bank, self._every(weights)
 
-    def any(self, found: list[int]) -> tuple[Any, np.ndarray]:
+    def any(self, best: list[int]) -> tuple[Any, np.ndarray]:
         return self.bank, alike(self.bank)
 
     def _every(self, weights: np.ndarray) -> np.ndarray:
@@ -161,22 +163,22 @@ class _Family:
 
     def first(self, T: np.ndarray, target: Target) -> np.ndarray:
         """Return the derivative of the alignment at a small multiple of the identity."""
-        # A sample of weight w stands for w of them, each its own neighbor.
-        own = np.divide(1.0, target.weight, out=np.zeros(self.n), where=target.weight > 0)
-        H = centered(np.diag(own), target.weight)
+        # A sample of weight w stands for w samples, each alike only to itself.
+        identity = np.divide(1.0, target.weight, out=np.zeros(self.n), where=target.weight > 0)
+        H = centered(np.diag(identity), target.weight)
         size = float(target.weight.sum()) - 1.0
-        return T - (float(T.diagonal() @ own) / size) * H if size > 0.0 else T
+        return T - (float(T.diagonal() @ identity) / size) * H if size > 0.0 else T
 
     def search(self, M: np.ndarray) -> tuple[list, float, bool]:
-        """Return the best kernel found and what none exceeds, if that is known, else its own inner product."""
+        """Return the best kernel found, a bound for all kernels if known, else its inner product, and which it is."""
         best = self.family.best(M, definite=False)
         if best.value <= _ROUNDING * best.member.scale * float(np.abs(M).sum()):
             return [best.member], 0.0, bool(np.isfinite(best.bound))
         known = bool(np.isfinite(best.bound))
         return [best.member], best.bound if known else best.value, known
 
-    def take(self, found: list) -> list[int]:
-        return [self._place(member) for member in found]
+    def take(self, best: list) -> list[int]:
+        return [self._place(member) for member in best]
 
     def _place(self, member: Any) -> int:
         place = self.collection.place(member)
@@ -206,8 +208,8 @@ class _Family:
         active = np.flatnonzero(weights)
         return self.collection.bank(active), weights[active]
 
-    def any(self, found: list) -> tuple[Any, np.ndarray]:
-        self.collection.place(found[0])
+    def any(self, best: list) -> tuple[Any, np.ndarray]:
+        self.collection.place(best[0])
         return self.collection.bank(np.arange(1)), np.ones(1)
 
 
@@ -226,25 +228,25 @@ class _Selection:
 
     def run(self, max_iter: int) -> Aligned:
         interrupted = False
-        found, largest, self.exact = self.kernels.search(self.kernels.first(self.T, self.target))
+        best, largest, self.exact = self.kernels.search(self.kernels.first(self.T, self.target))
         if largest <= 0.0:
-            # All are less aligned than the identity, which does not mean that they are not at all.
-            found, largest, self.exact = self.kernels.search(self.T)
+            # All are less aligned than the identity, but they may still be aligned.
+            best, largest, self.exact = self.kernels.search(self.T)
         if largest <= 0.0:
-            return self._nothing(found)
+            return self._nothing(best)
         for _ in range(max_iter):
             before = self.alignment
             try:
-                self._go_on(found)
+                self._go_on(best)
                 if not np.any(self.weights):
-                    return self._nothing(found)
-                found, largest, self.exact = self.kernels.search(self.T - self.M)
+                    return self._nothing(best)
+                best, largest, self.exact = self.kernels.search(self.T - self.M)
                 self.bound = upper_bound(self.alignment, largest, self.kernels.limit(self.weights), self.target)
                 self._report()
             except KeyboardInterrupt:
                 if not (is_listened_to() and self.trace):
                     raise
-                interrupted = True  # half of a step is none
+                interrupted = True  # the unfinished step does not count
                 break
             closed = self.bound - self.alignment <= self.tol * self.alignment
             if closed or self.alignment - before <= max(0.01 * self.tol * self.alignment, _ROUNDING):
@@ -252,9 +254,9 @@ class _Selection:
         converged = bool(self.reached.gap <= self.tol)
         return replace(self.reached, converged=converged, interrupted=interrupted, trace=self.trace)
 
-    def _go_on(self, found: list) -> None:
-        """Take in kernels, learn weights, and forget the kernels without any."""
-        places = self.kernels.take(found)
+    def _go_on(self, best: list) -> None:
+        """Take in kernels, learn weights, and forget the kernels whose weight is 0."""
+        places = self.kernels.take(best)
         self.G, self.b = self.kernels.inner()
         self.weights = np.r_[self.weights, np.zeros(self.b.size - self.weights.size)]
         self.step(places)
@@ -271,7 +273,7 @@ class _Selection:
         self.weights[usable] = nonnegative(self.G[np.ix_(usable, usable)], self.b[usable])
 
     def _add(self, places: list[int]) -> None:
-        """Add the kernel with the weight that is best, which is where the derivative of the alignment vanishes."""
+        """Add the kernel with the best weight, at which the derivative of the alignment vanishes."""
         k = places[0]
         along = self.G @ self.weights
         a, b, c, d, e = float(self.b @ self.weights), self.b[k], float(self.weights @ along), along[k], self.G[k, k]
@@ -288,7 +290,7 @@ class _Selection:
             self.weights[k] += eta
 
     def _move(self, places: list[int]) -> None:
-        """Move towards the better of the corner of kernel k and 0 as far as that lowers the distance."""
+        """Move towards the corner of kernel k or towards 0, whichever is better, as far as the distance falls."""
         k = places[0]
         along = self.b - self.G @ self.weights
         if self.G[k, k] > 0.0:
@@ -318,8 +320,8 @@ class _Selection:
         self.trace.append(Step(n_iter, seconds, 1.0 - self.alignment, self.reached.gap, n_active, self.tol))
         emit(self.trace[-1])
 
-    def _nothing(self, found: list) -> Aligned:
-        """Return some kernel: none points to the target."""
-        bank, weights = self.kernels.any(found)
+    def _nothing(self, best: list) -> Aligned:
+        """Return some kernel where none is aligned with the target."""
+        bank, weights = self.kernels.any(best)
         reached = combined_alignment(bank, weights, self.target)
         return Aligned(bank, weights, reached, max(reached, 0.0), self.exact)

@@ -1,4 +1,4 @@
-"""What a report is asked for is checked before the work, not after it."""
+"""Checks of what a report is given, made before the work and not after it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from manykernels.reports.steps import last_step
 
 
 def check_model(model: Any, feature_names: Sequence[str] | None) -> None:
-    """Raise unless the model is fitted, predicts and has kernels, and each of its features a name if any has one."""
+    """Raise unless the model is fitted, predicts and has kernels, and feature names, if given, are complete."""
     last = last_step(model)
     if not hasattr(last, "kernels") or not (is_classifier(model) or is_regressor(model)):
         raise ValueError(f"A report needs a model with kernels that predicts, got {type(last).__name__}.")
@@ -28,7 +28,7 @@ def check_model(model: Any, feature_names: Sequence[str] | None) -> None:
 
 
 def checked_rows(model: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
-    """Return X with a shape, and y as an array that the model can be scored on; or say what is wrong with them."""
+    """Return X with a shape, and y as an array that the model can be scored on; raise ValueError where they are not."""
     if is_dask(X):
         raise ValueError("A report needs X in memory: pass some of the rows, computed.")
     X, y = X if hasattr(X, "shape") else np.asarray(X), column_or_1d(y, warn=True)
@@ -50,7 +50,7 @@ def checked_rows(model: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
 
 
 def check_varies(model: Any, y: np.ndarray) -> None:
-    """Raise where there is nothing to learn."""
+    """Raise where all values of the target are the same."""
     if np.all(y == y[0]):
         raise ValueError(f"y must vary, but it is {shown(y[0]) if is_classifier(model) else f'{y[0]:g}'} in every row.")
 

@@ -26,12 +26,12 @@ from manykernels.reports.displays.common import (
     write_names,
 )
 
-_MOST_RESTS = 6
+_MOST_SUMS = 6
 _COLUMNS = 3
 
 
 class Bar(NamedTuple):
-    """A row of the plot: a kernel, or what kernels without a row of their own sum to."""
+    """A row of the plot: a kernel, or the sum of kernels without a row."""
 
     name: str
     weight: float
@@ -42,8 +42,7 @@ class Bar(NamedTuple):
 class KernelWeightsDisplay:
     """The kernels with the largest weights as bars, in the colors of their groups (views).
 
-    Kernels that have no bar of their own are summed by group in a panel below, so that all bars together are all
-    weights.
+    Kernels without a bar are summed by group in a panel below, so that all bars together make up all weights.
 
     Parameters
     ----------
@@ -53,7 +52,7 @@ class KernelWeightsDisplay:
     Attributes
     ----------
     axes_ : dict of matplotlib Axes
-        "kernels", and "sums" where kernels have no bar of their own.
+        "kernels", and "sums" if there are kernels without a bar.
     ax_, figure_ : matplotlib Axes and Figure
         The first panel.
     bars_ : list of Bar
@@ -86,7 +85,7 @@ class KernelWeightsDisplay:
         task : int, optional
             The class whose weights are drawn, where each has its own; default: their mean.
         max_kernels : int, default 20
-            Bars of single kernels.
+            The most bars of single kernels.
         ax : matplotlib Axes, optional
             Divided where there are two panels. Default: a new figure. A figure without a layout engine gets the
             constrained one, which makes room for names.
@@ -106,7 +105,7 @@ class KernelWeightsDisplay:
         single, sums = ([bar for bar in self.bars_ if bar.is_sum == wanted] for wanted in (False, True))
         panels = {"kernels": len(single) + 0.2, **({"sums": len(sums) + 0.2} if sums else {})}
         groups = list(dict.fromkeys(bar.group for bar in self.bars_ if bar.group is not None))
-        # With a color for each of very many groups none would say anything; the names say it.
+        # Colors for very many groups would say nothing; the names do.
         place = {group: i for i, group in enumerate(groups)} if 1 < len(groups) <= MOST_SERIES else {}
         if place and sums and ax is not None:
             panels[NAMES] = float(-(-len(place) // _COLUMNS))
@@ -116,30 +115,30 @@ class KernelWeightsDisplay:
         self.figure_ = self.ax_.figure
         _draw(self.ax_, single, place)
         self.ax_.set_title(self._title(), loc="left", fontsize="medium")
-        if sums:  # on a scale of their own: beside a sum of thousands a single weight is nothing
+        if sums:  # on a separate scale: next to a sum of thousands, a single weight would not be visible
             _draw(self.axes_["sums"], sums, place)
             self.axes_["sums"].set_title("sums over the other kernels", loc="left", fontsize="medium")
         if place:
-            self._add_legend(place, is_own=ax is None)
+            self._add_legend(place, is_new_figure=ax is None)
         return self
 
     def _bars(self, max_kernels: int) -> list[Bar]:
         check_limit(max_kernels, "max_kernels")
         order = np.argsort(-self.weights, kind="stable")[:max_kernels]
-        if self.weights.size > max_kernels:  # where all have a bar, those of weight 0 have one, too
+        if self.weights.size > max_kernels:  # where all kernels have a bar, those of weight 0 do too
             order = order[self.weights[order] > 0]
         single = [Bar(self.names[int(k)], self.weights[k], self.groups[int(k)], False) for k in order]
-        return [*single, *self._rests(order)]
+        return [*single, *self._sums(order)]
 
-    def _rests(self, shown: np.ndarray) -> list[Bar]:
+    def _sums(self, shown: np.ndarray) -> list[Bar]:
         """Return the sums over the kernels without a bar: the largest groups, and one bar for the others."""
         left = self.weights.copy()
         left[shown] = 0.0
         groups, (sums, counts) = sums_by_group(self.groups, np.array([left, left > 0]))
         order = [int(g) for g in np.argsort(-sums, kind="stable") if sums[g] > 0]
-        own = order if len(order) <= _MOST_RESTS else order[: _MOST_RESTS - 1]
-        bars = [Bar(f"{int(counts[g]):,} more of {groups[g]}", sums[g], groups[g], True) for g in own]
-        if others := order[len(own) :]:
+        largest = order if len(order) <= _MOST_SUMS else order[: _MOST_SUMS - 1]
+        bars = [Bar(f"{int(counts[g]):,} more of {groups[g]}", sums[g], groups[g], True) for g in largest]
+        if others := order[len(largest) :]:
             name = f"{int(counts[others].sum()):,} more in {counted(len(others), 'group')}"
             bars.append(Bar(name, float(sums[others].sum()), None, True))
         return bars
@@ -147,7 +146,7 @@ class KernelWeightsDisplay:
     def _title(self) -> str:
         return f"{int(np.count_nonzero(self.weights)):,} of {counted(self.weights.size)} with a positive weight"
 
-    def _add_legend(self, place: dict[str, int], is_own: bool) -> None:
+    def _add_legend(self, place: dict[str, int], is_new_figure: bool) -> None:
         from matplotlib.patches import Patch  # noqa: PLC0415 - an extra
 
         background = pyplot().rcParams["axes.facecolor"]
@@ -157,8 +156,8 @@ class KernelWeightsDisplay:
         ]
         if NAMES in self.axes_:
             write_names(self.axes_.pop(NAMES), handles, [shortened(group, 24) for group in place], _COLUMNS)
-        else:  # beside the bars there is room in a figure of our own alone; the shortest bars are the last ones
-            where = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)} if is_own else {"loc": "lower right"}
+        else:  # only a new figure has room next to the bars; in given axes the shortest bars are at the bottom
+            where = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)} if is_new_figure else {"loc": "lower right"}
             self.ax_.legend(handles=handles, title="group", **where)
 
 
@@ -166,9 +165,9 @@ def _draw(ax: Any, bars: list[Bar], place: dict[str, int]) -> None:
     """Draw bars from top to bottom; ``place`` numbers the groups that have a color."""
     background = pyplot().rcParams["axes.facecolor"]
     for row, bar in enumerate(bars):
-        own = MOST_SERIES if bar.group is None else place.get(bar.group, 0)
-        hatch = HATCHES[own] if own < MOST_SERIES else ""
-        ax.barh(row, bar.weight, color=series_color(own), hatch=hatch, edgecolor=background)
+        number = MOST_SERIES if bar.group is None else place.get(bar.group, 0)
+        hatch = HATCHES[number] if number < MOST_SERIES else ""
+        ax.barh(row, bar.weight, color=series_color(number), hatch=hatch, edgecolor=background)
     ax.set_yticks(range(len(bars)), [shortened(bar.name) for bar in bars], fontsize=name_size(ax, len(bars)))
     ax.set_ylim(len(bars) - 0.4, -0.6)
     ax.margins(x=0.02)

@@ -22,9 +22,9 @@ def learning_bar(console: Console, title: str) -> Iterator[list[str]]:
     Parameters
     ----------
     console : rich.console.Console
-        The bar vanishes from it at the end; nothing is drawn where it is not a terminal.
+        The bar vanishes at the end; nothing is drawn if it is not a terminal.
     title : str
-        Stands before the bar.
+        The words before the bar.
 
     Yields
     ------
@@ -39,7 +39,7 @@ def learning_bar(console: Console, title: str) -> Iterator[list[str]]:
 
 @contextmanager
 def path_bar(console: Console, title: str) -> Iterator[list[str]]:
-    """Show a progress bar over the points of the cross-validation inside the block; yields as `learning_bar`."""
+    """Show a progress bar over the points of the cross-validation inside the block; it yields as `learning_bar`."""
     with _notes_of_warnings(console) as notes, follow_bar(console, title):
         yield notes
 
@@ -47,7 +47,7 @@ def path_bar(console: Console, title: str) -> Iterator[list[str]]:
 class GapMeter:
     """Turn the steps of a fit into progress: how far the gap has come on its way to the tolerance.
 
-    The way is measured in powers of ten, since solvers gain digits at a roughly steady rate.
+    Progress is measured in powers of ten, since solvers gain digits at a roughly steady rate.
 
     Parameters
     ----------
@@ -75,21 +75,21 @@ class GapMeter:
             return 0.0
         if self._first is None:
             self._first = gap
-        # The first gap can be at the tolerance already, hence the guard.
+        # The first gap may already be at the tolerance, hence the guard.
         whole = math.log(self._first / tol)
         return min(1.0, max(0.0, math.log(self._first / gap) / whole)) if whole > 0 else 0.0
 
 
 @contextmanager
 def counting_bar(console: Console, title: str, total: int) -> Iterator[Any]:
-    """Show a progress bar over `total` equal steps; the block gets a function to call after each.
+    """Show a progress bar over `total` equal steps; the block gets a function to call after each step.
 
     Parameters
     ----------
     console : rich.console.Console
-        The bar vanishes from it at the end.
+        The bar vanishes at the end.
     title : str
-        Stands before the bar.
+        The words before the bar.
     total : int
         Number of steps.
     """
@@ -100,7 +100,7 @@ def counting_bar(console: Console, title: str, total: int) -> Iterator[Any]:
 
 @contextmanager
 def _notes_of_warnings(console: Console) -> Iterator[list[str]]:
-    """Say each warning once, as a note instead of a line of source code, and keep it in the list."""
+    """Print each warning once, as a note instead of a line of source code, and keep it in the list."""
     notes: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -112,7 +112,7 @@ def _notes_of_warnings(console: Console) -> Iterator[list[str]]:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Let Ctrl-C end the command: a fit that is watched would stop and keep its model instead."""
+    """Let Ctrl-C end the command: a fit with a listener would stop and keep its model instead."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -23,13 +23,13 @@ from manykernels.reports.displays.common import (
 )
 
 _PANELS = {"kernels": "kernels with\na positive weight", "score": "score", "weights": "weight"}
-# In inches: axes with room for two columns of names, a line with its marker, a letter, a row of names, the labels
-# of a panel.
+# In inches: the width of axes with room for two columns of names, of a line with its marker and of a letter; the
+# height of a row of names and of the labels of a panel.
 _WIDE, _MARKER, _LETTER, _ROW, _LABELS = 4.0, 0.6, 0.075, 0.22, 0.5
 
 
 class Curve(NamedTuple):
-    """Models that differ in one parameter: its values, and at each of them the weights, and the score if known."""
+    """Models that differ in one parameter: its values, and at each value the weights, and the score if known."""
 
     name: str
     values: list[Any]
@@ -43,9 +43,9 @@ class PathDisplay:
     Parameters
     ----------
     parameter : {"C", "norm", "alpha"}
-        What the path walks along. Norms are evenly spaced, numbers are on a log scale.
+        The parameter on the axis. Norms are evenly spaced, the others are on a log scale.
     curves : list of Curve
-        One for each value of the other parameter. The panel of weights is there for a single curve.
+        One for each value of the other parameter. The panel of weights is drawn only for a single curve.
     kernel_names : sequence of str
 
     Attributes
@@ -87,12 +87,12 @@ class PathDisplay:
         ----------
         path : list of PathPoint or AlphaPoint
         X, y : data to score on, optional
-            Best such as the models have not seen.
+            Preferably data that the models have not seen.
         along : {"C", "norm"}, optional
-            For a path over C and the norm: which of them is on the axis; the other one tells the curves apart.
-            Default: C, if there are several.
+            For a path over C and the norm: which of them is on the axis; each value of the other one has a curve.
+            Default: C, if it has several values.
         max_kernels : int, default 6
-            Kernels whose weight is drawn, 8 at most: those with the largest shares of all weights on the path.
+            Kernels whose weight is drawn, 8 at most: those with the largest share of the weights anywhere on the path.
         ax : matplotlib Axes, optional
             Divided into the panels. Default: a new figure. A figure without a layout engine gets the constrained
             one, which makes room for names.
@@ -172,14 +172,14 @@ class PathDisplay:
 
 
 def _largest(weights: np.ndarray, count: int) -> list[int]:
-    """Return so many kernels, with the largest shares of all weights somewhere on the path."""
-    sums = weights.sum(axis=1, keepdims=True)  # of one norm they are larger than of another
+    """Return up to ``count`` kernels, those with the largest share of the weights anywhere on the path."""
+    sums = weights.sum(axis=1, keepdims=True)  # they differ between norms
     order = np.argsort(-(weights / np.where(sums > 0, sums, 1.0)).max(axis=0), kind="stable")
     return [int(k) for k in order[:count] if weights[:, k].any()]
 
 
 def _room_for_names(ax: Any) -> tuple[int, int]:
-    """Return the number of columns and of letters in each, in a figure of our own or below given axes."""
+    """Return the number of columns of names and of letters in each, in a new figure or below given axes."""
     if ax is None:
         return 2, 44
     inches, _ = size_of(ax)
@@ -188,12 +188,12 @@ def _room_for_names(ax: Any) -> tuple[int, int]:
 
 
 def _share_of_a_row(ax: Any, n_panels: int) -> float:
-    """Return the height of a row of names as a share of a panel's."""
+    """Return the height of a row of names relative to that of a panel."""
     return 0.15 if ax is None else _ROW / max(size_of(ax)[1] / n_panels - _LABELS, _ROW)
 
 
 def _parameter(path: Sequence[Any], along: str | None) -> str:
-    """Return what is on the axis."""
+    """Return the parameter on the axis."""
     choices = ("alpha",) if hasattr(path[0], "alpha") else ("C", "norm")
     if along is None:
         several = len({getattr(point, choices[0]) for point in path}) > 1
@@ -211,11 +211,11 @@ def _curves(path: Sequence[Any], parameter: str, scores: list[float] | None) -> 
     return [
         Curve(
             name,
-            [getattr(path[i], parameter) for i in own],
-            np.array([np.atleast_2d(path[i].model.weights_).mean(axis=0) for i in own]),
-            None if scores is None else np.array([scores[i] for i in own]),
+            [getattr(path[i], parameter) for i in places],
+            np.array([np.atleast_2d(path[i].model.weights_).mean(axis=0) for i in places]),
+            None if scores is None else np.array([scores[i] for i in places]),
         )
-        for name, own in members.items()
+        for name, places in members.items()
     ]
 
 

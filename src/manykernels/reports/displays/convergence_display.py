@@ -1,4 +1,4 @@
-"""How fast a fit came to its certificate."""
+"""How fast a fit reached its certificate."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class ConvergenceDisplay:
         ConvergenceDisplay
         """
         model, _ = last_step(estimator)
-        # Two stages stop by how much better another kernel may be aligned, which is no share of anything.
+        # Two-stage fits stop by how much better another kernel may be aligned, which is not a relative gap.
         label = "gap of the alignment" if hasattr(model, "alignment_bound_") else "relative gap"
         return cls(traces=_split(model.trace_), name=name or type(model).__name__, label=label).plot(ax)
 
@@ -80,7 +80,7 @@ class ConvergenceDisplay:
         color = None
         for trace in self.traces:
             seconds = [step.seconds for step in trace]
-            # A certificate may be exact, or negative by rounding; on a log scale it is then at the bottom.
+            # A gap may be 0, or negative by rounding; on a log scale it is then at the bottom.
             gaps = np.maximum([step.gap for step in trace], _LEAST_GAP)
             (line,) = ax.plot(seconds, gaps, marker=".", color=color, label=None if self.lines_ else self.name)
             color = line.get_color()
@@ -94,7 +94,7 @@ class ConvergenceDisplay:
         return self
 
     def _add_tolerance(self) -> None:
-        """Draw a line at the tolerance, unless it is there already."""
+        """Draw a line at the tolerance, unless it is already there."""
         tol = next(step.tol for trace in self.traces for step in trace)
         drawn = [line.get_ydata()[0] for line in self.ax_.lines if line.get_gid() == _TOLERANCE]
         if tol > 0 and tol not in drawn:
@@ -103,7 +103,7 @@ class ConvergenceDisplay:
 
 
 def _split(trace: Sequence[Any]) -> list[list[Any]]:
-    """Return the traces of the problems that were solved one by one: each begins to count anew."""
+    """Return the traces of problems that were solved one after the other: each counts its iterations from the start."""
     parts: list[list[Any]] = []
     for step in trace:
         if not parts or step.iteration <= parts[-1][-1].iteration:
