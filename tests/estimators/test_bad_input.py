@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from manykernels import MKLClassifier, MKLRegressor
 from manykernels.compute.memory import human_bytes
 from manykernels.core.progress import listen
-from manykernels.estimators import base
+from manykernels.estimators import solving
 from manykernels.kernels import Gaussian, Kernel, KernelBank, Linear, Polynomial, Precomputed
 
 RNG = np.random.default_rng(0)
@@ -491,7 +491,7 @@ def test_ctrl_c_ends_the_fit_and_not_only_its_first_half():
 
 
 def test_ctrl_c_with_verbose_leaves_the_best_model(monkeypatch):
-    monkeypatch.setattr(base, "print_step", interrupt_after(2, []))
+    monkeypatch.setattr(solving, "print_step", interrupt_after(2, []))
     with pytest.warns(ConvergenceWarning):
         model = MKLClassifier(KERNELS, solver="group_lasso", tol=1e-7, verbose=1).fit(X, Y)
     assert_usable(model, 2)
