@@ -10,7 +10,16 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from manykernels import MKLClassifier, MKLRegressor
+from manykernels import (
+    AlignedKernel,
+    MKLClassifier,
+    MKLClassifierCV,
+    MKLRegressor,
+    TwoStageMKLClassifier,
+    TwoStageMKLRegressor,
+    UFOMKLClassifier,
+    UFOMKLRegressor,
+)
 from manykernels.compute.memory import human_bytes
 from manykernels.core.progress import listen
 from manykernels.estimators import solving
@@ -301,6 +310,33 @@ def test_probabilities_have_to_be_asked_for():
 def precomputed_model(**settings):
     grams = [np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2) / width) for width in (1.0, 8.0)]
     return MKLClassifier(KernelBank.from_arrays(grams), norm=2, **settings).fit(NUMBERS[:30], Y[:30]), np.array(grams)
+
+
+class OnDisk:
+    """A table whose rows are read when they are asked for."""
+
+    is_row_source, shape = True, X.shape
+
+    def __getitem__(self, rows):
+        pytest.fail("rows are read")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        AlignedKernel,
+        MKLClassifier,
+        MKLClassifierCV,
+        MKLRegressor,
+        TwoStageMKLClassifier,
+        TwoStageMKLRegressor,
+        UFOMKLClassifier,
+        UFOMKLRegressor,
+    ],
+)
+def test_a_table_on_disk_is_for_an_approximation(kind):
+    with pytest.raises(ValueError, match="A table on disk needs MKLClassifier or MKLRegressor with approximation="):
+        kind().fit(OnDisk(), Y)
 
 
 def test_stacks_of_another_shape():

@@ -87,6 +87,13 @@ class _TwoStage(ContributionsMixin, AlignedEstimator):
 
         Those of its own are for kernels of mean diagonal 1; for others they are in the unit of their ``level``.
         """
+        if self.learner is not None:
+            return self._given_learner(), self.grid
+        learner, grid = self._default_learner(level)
+        return learner, grid if self.grid is None else self.grid
+
+    def _default_learner(self, level: float) -> tuple[Any, dict]:
+        """Return the second stage of its own and the grid for kernels of that mean diagonal."""
         raise NotImplementedError
 
     def _folds(self, y: np.ndarray) -> Any:
@@ -189,12 +196,14 @@ class _TwoStage(ContributionsMixin, AlignedEstimator):
         rows = np.flatnonzero(test)
         return self._score(learner, K[np.ix_(rows, kept)], y[rows], test[rows])
 
+    @one_blas_thread()
     def _answer(self, method: str, X: Any) -> np.ndarray:
         """Return what a method of the learner says of the rows of X.
 
         Where a file can keep the learner, its numbers are used as the file would keep them: a model that was saved and
         opened gives the same answers, to the last bit.
         """
+        check_is_fitted(self)
         try:
             (predictor,) = self._for_file()
         except TypeError:
@@ -350,10 +359,8 @@ class TwoStageMKLClassifier(ClassifierMixin, _TwoStage):
         self._learn_kernel(training, Target.of_classes)
         self._learn(training)
 
-    def _learner(self, level: float = 1.0) -> tuple[Any, dict | None]:
-        if self.learner is None:
-            return SVC(kernel="precomputed"), {"C": [C / level for C in _CS]} if self.grid is None else self.grid
-        return self._given_learner(), self.grid
+    def _default_learner(self, level: float) -> tuple[Any, dict]:
+        return SVC(kernel="precomputed"), {"C": [C / level for C in _CS]}
 
     def _folds(self, y: np.ndarray) -> Any:
         most = int(np.unique(y, return_counts=True)[1].max())
@@ -362,24 +369,18 @@ class TwoStageMKLClassifier(ClassifierMixin, _TwoStage):
     def _score(self, learner: Any, K: np.ndarray, y: np.ndarray, weight: np.ndarray) -> float:
         return float(weight @ (learner.predict(K) == y))
 
-    @one_blas_thread()
     def predict(self, X: Any) -> np.ndarray:
         """Return the class of each sample, shape (n_samples,)."""
-        check_is_fitted(self)
         return self._answer("predict", X)
 
     @available_if(_learner_has("decision_function"))
-    @one_blas_thread()
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the learner's decision function."""
-        check_is_fitted(self)
         return self._answer("decision_function", X)
 
     @available_if(_learner_has("predict_proba"))
-    @one_blas_thread()
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the learner's probabilities, shape (n_samples, n_classes)."""
-        check_is_fitted(self)
         return self._answer("predict_proba", X)
 
 
@@ -421,11 +422,8 @@ held_out_alignment_, shrinkage_, learner_, best_params_, feature_importances_, .
         self._learn_kernel(training, Target.of_values)
         self._learn(replace(training, y=training.y - self.offset_))
 
-    def _learner(self, level: float = 1.0) -> tuple[Any, dict | None]:
-        if self.learner is None:
-            grid = {"alpha": [alpha * level for alpha in _ALPHAS]} if self.grid is None else self.grid
-            return KernelRidge(kernel="precomputed"), grid
-        return self._given_learner(), self.grid
+    def _default_learner(self, level: float) -> tuple[Any, dict]:
+        return KernelRidge(kernel="precomputed"), {"alpha": [alpha * level for alpha in _ALPHAS]}
 
     def _folds(self, y: np.ndarray) -> Any:
         return KFold(min(self.cv, y.size)) if y.size >= 4 else None
@@ -434,8 +432,6 @@ held_out_alignment_, shrinkage_, learner_, best_params_, feature_importances_, .
         # In a unit near the size of the targets, so that the squares of huge ones do not overflow.
         return -float(weight @ ((learner.predict(K) - y) / self._unit) ** 2)
 
-    @one_blas_thread()
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted target of each sample, shape (n_samples,)."""
-        check_is_fitted(self)
         return self._answer("predict", X) + self.offset_

@@ -183,7 +183,7 @@ class UFOMKLClassifier(ClassifierMixin, BaseUFO):
     _offset = 0.0
 
     def _prepare(self, given: Any, y: Any, sample_weight: Any) -> Task:
-        if isinstance(self.loss, JointLoss):
+        if self._has_own_loss:
             training = read_any(self, given, y, sample_weight)
             return Task(training, self.loss, training.target, self.C * training.samples.weight)
         training = read_training(self, given, y, sample_weight)
@@ -230,7 +230,7 @@ class UFOMKLClassifier(ClassifierMixin, BaseUFO):
 
     def _partial_fit(self, given: Any, y: Any, classes: Any, sample_weight: Any) -> None:
         first = self._begin_batch()
-        if isinstance(self.loss, JointLoss):
+        if self._has_own_loss:
             training = read_any(self, given, y, sample_weight, reset=first)
             self._learn_batch(training.table, training.X, self.loss, training.y, training.weight)
             return
@@ -270,7 +270,7 @@ class UFOMKLClassifier(ClassifierMixin, BaseUFO):
             raise ValueError(
                 f"loss must be the name of {type(self.loss).__name__}, one of {LOSSES}, or one of your own."
             )
-        if not isinstance(self.loss, JointLoss):
+        if not self._has_own_loss:
             check_choice("loss", self.loss, LOSSES)
 
     def _loss_and_targets(self, codes: np.ndarray) -> tuple[JointLoss, np.ndarray]:
@@ -293,13 +293,13 @@ class UFOMKLClassifier(ClassifierMixin, BaseUFO):
             For a loss of your own, (n_samples, n_outputs).
         """
         decisions = self._decisions(X)
-        if isinstance(self.loss, JointLoss) or self.classes_.size > 2:
+        if self._has_own_loss or self.classes_.size > 2:
             return decisions
         return decisions[:, 0] if decisions.shape[1] == 1 else decisions[:, 1] - decisions[:, 0]
 
     def contributions(self, X: Any) -> Contributions:
         parts = super().contributions(X)
-        if isinstance(self.loss, JointLoss) or self.classes_.size > 2 or parts.intercept.size == 1:
+        if self._has_own_loss or self.classes_.size > 2 or parts.intercept.size == 1:
             return parts
         # Two classes that were learned jointly have a score each; the decision is their difference.
         return replace(parts, values=np.diff(parts.values, axis=1), intercept=np.diff(parts.intercept))
@@ -309,7 +309,7 @@ class UFOMKLClassifier(ClassifierMixin, BaseUFO):
         decisions = self.decision_function(X)
         if isinstance(self.loss, StructuredHinge):
             return np.array([self.loss.best(z) for z in decisions])
-        if isinstance(self.loss, JointLoss):
+        if self._has_own_loss:
             raise TypeError(f"{self.loss!r} says no label for given scores: use decision_function.")
         return labels_of(self.classes_, decisions)
 

@@ -109,6 +109,11 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         if self.step == "exact" and self.average:
             raise ValueError("average=True is for step='gradient': exact steps need no average.")
 
+    @property
+    def _has_own_loss(self) -> bool:
+        """Whether the loss is one of the user's own, which learns labels of any kind."""
+        return isinstance(self.loss, JointLoss)
+
     # -- fit ------------------------------------------------------------------------------------------------
 
     def _fit(self, given: Any, y: Any, sample_weight: Any) -> None:
@@ -195,10 +200,9 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         assert bench.bias is not None
         self._bias = bench.bias
         bank, loss, y, C = bench.bank, task.loss, task.y, task.C
-        own = isinstance(getattr(self, "loss", None), JointLoss)
-        if self.step == "exact" and own:
+        if self.step == "exact" and self._has_own_loss:
             raise ValueError("step='exact' needs a loss with a name, not one of your own.")
-        exact = not own and self.step != "gradient" and not self.average
+        exact = not self._has_own_loss and self.step != "gradient" and not self.average
         rule = make_rule(loss, self.alpha, float(C.sum()), bank.n_kernels, self.p, exact)
         if bench.source is None:
             bench.source = self._source(bank, loss.n_outputs)
