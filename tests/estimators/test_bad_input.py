@@ -10,10 +10,19 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from manykernels import MKLClassifier, MKLRegressor
+from manykernels import (
+    AlignedKernel,
+    MKLClassifier,
+    MKLClassifierCV,
+    MKLRegressor,
+    TwoStageMKLClassifier,
+    TwoStageMKLRegressor,
+    UFOMKLClassifier,
+    UFOMKLRegressor,
+)
 from manykernels.compute.memory import human_bytes
 from manykernels.core.progress import listen
-from manykernels.estimators import base
+from manykernels.estimators import solving
 from manykernels.kernels import Gaussian, Kernel, KernelBank, Linear, Polynomial, Precomputed
 from tests.estimators.refusals import ALL_ZERO
 
@@ -313,6 +322,33 @@ def precomputed_model(**settings):
     return MKLClassifier(KernelBank.from_arrays(grams), norm=2, **settings).fit(NUMBERS[:30], Y[:30]), np.array(grams)
 
 
+class OnDisk:
+    """A table whose rows are read when they are asked for."""
+
+    is_row_source, shape = True, X.shape
+
+    def __getitem__(self, rows):
+        pytest.fail("rows are read")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        AlignedKernel,
+        MKLClassifier,
+        MKLClassifierCV,
+        MKLRegressor,
+        TwoStageMKLClassifier,
+        TwoStageMKLRegressor,
+        UFOMKLClassifier,
+        UFOMKLRegressor,
+    ],
+)
+def test_a_table_on_disk_is_for_an_approximation(kind):
+    with pytest.raises(ValueError, match="A table on disk needs MKLClassifier or MKLRegressor with approximation="):
+        kind().fit(OnDisk(), Y)
+
+
 def test_stacks_of_another_shape():
     fitted, grams = precomputed_model()
     good = grams[:, 30:, :30]
@@ -501,7 +537,7 @@ def test_ctrl_c_ends_the_fit_and_not_only_its_first_half():
 
 
 def test_ctrl_c_with_verbose_leaves_the_best_model(monkeypatch):
-    monkeypatch.setattr(base, "print_step", interrupt_after(2, []))
+    monkeypatch.setattr(solving, "print_step", interrupt_after(2, []))
     with pytest.warns(ConvergenceWarning):
         model = MKLClassifier(KERNELS, solver="group_lasso", tol=1e-7, verbose=1).fit(X, Y)
     assert_usable(model, 2)

@@ -1,5 +1,7 @@
 """The estimators that choose C and the norm among folds."""
 
+import inspect
+
 import numpy as np
 import pytest
 from sklearn import config_context
@@ -8,7 +10,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
-from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressorCV, load, mkl_path
+from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV, load, mkl_path
 from manykernels.kernels import Gaussian, Linear
 
 X, Y = load_breast_cancer(return_X_y=True)
@@ -85,3 +87,25 @@ def test_cloning_leaves_the_original_alone(monkeypatch):
     assert copy.n_jobs is model.n_jobs
     assert copy.get_params()["kernels"] is not model.kernels
     assert copy.get_metadata_routing().fit.requests["sample_weight"]
+
+
+@pytest.mark.parametrize(("search", "single"), [(MKLClassifierCV, MKLClassifier), (MKLRegressorCV, MKLRegressor)])
+def test_a_search_has_the_parameters_of_its_estimator(search, single):
+    """With the defaults of the estimator, as scikit-learn sees them: in the signature, and in the docstring by name."""
+    given, expected = inspect.signature(search).parameters, inspect.signature(single).parameters
+    assert set(expected) - set(given) == {"C", "norm"}
+    assert set(given) - set(expected) == {"Cs", "norms", "cv", "scoring"}
+    assert [name for name in given if name in expected] == [name for name in expected if name in given]
+    for name in set(given) & set(expected):
+        assert given[name].default == expected[name].default == getattr(search(), name)
+        assert given[name].kind == expected[name].kind
+        assert name in search.__doc__
+
+
+@pytest.mark.parametrize("search", [MKLClassifierCV, MKLRegressorCV])
+def test_a_search_refuses_what_it_searches(search):
+    for name in ("C", "norm", "unknown"):
+        with pytest.raises(TypeError, match=name):
+            search(**{name: 1.0})
+    with pytest.raises(TypeError, match="too many positional"):
+        search("standard", [1.0])

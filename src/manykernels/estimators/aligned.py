@@ -3,36 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from manykernels.alignment.finite import MOST_LISTED, Aligned, independent, quadratic, uniform
 from manykernels.alignment.greedy_alignment import METHODS, greedy
 from manykernels.alignment.measures import Target, centered_alignment, overfits
 from manykernels.banks import Data, Placement, Recipe, bind, bind_family
-from manykernels.banks.definiteness import CHECKS, check_combination
+from manykernels.banks.definiteness import check_combination
 from manykernels.banks.plan import left_beside
 from manykernels.compute.threads import one_blas_thread
-from manykernels.core.checks import check_choice, check_count, check_number
+from manykernels.core.checks import check_choice, check_number
 from manykernels.core.notices import warn
-from manykernels.core.progress import listen, silent
+from manykernels.core.progress import silent
 from manykernels.core.samples import Samples
-from manykernels.estimators.kernel_estimator import (
-    KernelEstimator,
-    print_step,
-)
+from manykernels.estimators.attributes import set_kernels, warn_not_converged
+from manykernels.estimators.kernel_estimator import KernelEstimator
+from manykernels.estimators.parameters import FAMILY_NEEDS, Check, check_needs, check_parameters, keep
 from manykernels.estimators.predictor import Predictor
+from manykernels.estimators.solving import watched
+from manykernels.estimators.training import Training, every_sample, read_rows, read_weight, table_of
 from manykernels.kernels import GaussianFamily
-from manykernels.kernels.family import Family
-from manykernels.kernels.lazy_names import sums_by_group
 from manykernels.kernels.standard import tell_choice
 
 ALIGNMENTS = ("greedy", "qp", "independent", "uniform", "stagewise", "frank_wolfe")
@@ -47,6 +45,11 @@ _MANY_CLASSES = 20
 # With fewer samples than this, nothing can be held out.
 _FEW_SAMPLES = 20
 
+_CHECKS: dict[str, Check] = {
+    "alignment": partial(check_choice, choices=ALIGNMENTS),
+    "target": partial(check_choice, choices=("auto", "classes", "values")),
+}
+
 TargetOf = Callable[[np.ndarray, np.ndarray], Target]
 
 
@@ -54,18 +57,11 @@ class AlignedEstimator(KernelEstimator):
     """Base class; see TwoStageMKLClassifier, TwoStageMKLRegressor and AlignedKernel."""
 
     def _check_parameters(self) -> None:
-        check_choice("alignment", self.alignment, ALIGNMENTS)
-        check_choice("missing", self.missing, ("error", "ignore"))
-        check_choice("check_kernels", self.check_kernels, CHECKS)
-        check_number("tol", self.tol, low=0)
-        check_count("max_iter", self.max_iter)
-        if self.validation_fraction is not None:
-            check_number("validation_fraction", self.validation_fraction, low=0, high=1, more=" or None")
-        if isinstance(self.kernels, Family):
-            if self.alignment in _FOR_LISTS:
-                raise ValueError(f"alignment={self.alignment!r} needs a list of kernels: a family takes 'greedy'.")
-            if self.missing == "ignore":
-                raise ValueError("A family of kernels needs missing='error', got 'ignore'.")
+        check_parameters(self, _CHECKS)
+        if self._has_family and self.alignment in _FOR_LISTS:
+            raise ValueError(f"alignment={self.alignment!r} needs a list of kernels: a family takes 'greedy'.")
+        if self._has_family:
+            check_needs(self, "A family of kernels", FAMILY_NEEDS)
         self._check_shrinkage()
 
     def _check_shrinkage(self) -> None:
@@ -82,38 +78,53 @@ class AlignedEstimator(KernelEstimator):
 
     # -- fit ------------------------------------------------------------------------------------------------
 
-    def _learn_kernel(self, table: Any, X: Any, y: np.ndarray, samples: Samples, target_of: TargetOf) -> None:
-        """Learn the kernel on distinct samples, see what it is worth on samples held out, and set the attributes.
+    def _learn_kernel(self, training: Training, target_of: TargetOf) -> None:
+        """Learn the kernel, see what it is worth on samples held out, and set the attributes.
 
-        ``y`` holds the targets of the distinct samples; ``target_of`` makes a Target of some and their weights.
+        ``target_of`` makes a Target of the targets of some samples and their weights.
         """
+        table, samples = training.table, training.samples
         tell_choice(self.kernels, table)
-        if self.missing == "ignore":
-            self._bank(table).check_views(X, table)
+        self._check_views(training.X, table)
         self._memory_for_kernels(samples.rows.size)
-        X, kernels = X[samples.rows], self.kernels
+        X, y, weight = training.X[samples.rows], training.target, samples.weight
+
+        def learn(kernels: Any, part: Any = slice(None)) -> Aligned:
+            return self._align(kernels, table, X[part], weight[part], target_of(y[part], weight[part]))
+
+        def worth(kernels: Any, train: np.ndarray, held_out: np.ndarray) -> float:
+            """Return the alignment on samples held out of a kernel that was learned without them."""
+            with silent():
+                found = learn(kernels, train)
+            kernel = found.bank.kernel(found.weights, np.zeros(1, dtype=int))
+            K = kernel.pairwise(X[held_out], X[held_out])
+            return centered_alignment(K, target_of(y[held_out], weight[held_out]))
+
+        kernels = self._with(self._best_strength(y, worth))
+        with watched(self):
+            found = learn(kernels)
+        self._set_learned(found, samples)
+
+    def _best_strength(self, y: np.ndarray, worth: Callable[..., float]) -> float | None:
+        """Return the strength of the shrinkage that is worth most on samples held out, None where it is not chosen.
+
+        What the kernel is worth there is set, NaN where no samples can be held out.
+        """
         self.held_out_alignment_ = np.nan
-        parts = self._split(y)
-        if parts is None and self.shrinkage == "auto":
+        is_chosen, parts = self.shrinkage == "auto", self._split(y)
+        if parts is None and is_chosen:
             raise ValueError(
                 f"shrinkage='auto' needs {_FEW_SAMPLES} samples or more, of different targets, got {y.shape[0]}."
             )
-        if parts is not None:
-            strengths = SHRINKAGES if self.shrinkage == "auto" else [None]
-            tried = [
-                self._held_out(self._with(strength), table, X, y, samples, target_of, *parts) for strength in strengths
-            ]
-            best = int(np.argmax(tried))
-            self.held_out_alignment_ = tried[best]
-            if self.shrinkage == "auto":
-                self.shrinkage_ = strengths[best]
-                kernels = self._with(self.shrinkage_)
-        if kernels is self.kernels:
-            kernels = self._with(None)
-        with listen(print_step) if self.verbose else nullcontext():
-            found = self._align(kernels, table, X, samples.weight, target_of(y, samples.weight))
-        self._set_kernel(found, samples)
-        self._warn(found.interrupted)
+        if parts is None:
+            return None
+        strengths = SHRINKAGES if is_chosen else (None,)
+        worths = [worth(self._with(strength), *parts) for strength in strengths]
+        best = int(np.argmax(worths))
+        self.held_out_alignment_ = worths[best]
+        if is_chosen:
+            self.shrinkage_ = strengths[best]
+        return strengths[best]
 
     def _with(self, strength: float | None) -> Any:
         """Return the kernels, a family of many widths with the given strength of the shrinkage or the parameter's."""
@@ -133,22 +144,12 @@ class AlignedEstimator(KernelEstimator):
             return None
         return train, held_out
 
-    def _held_out(self, kernels, table, X, y, samples, target_of, train, held_out) -> float:  # type: ignore[no-untyped-def]
-        """Return the alignment on samples held out of a kernel that was learned without them."""
-        with silent():
-            own = self._align(
-                kernels, table, X[train], samples.weight[train], target_of(y[train], samples.weight[train])
-            )
-        kernel = own.bank.kernel(own.weights, np.zeros(1, dtype=int))
-        K = kernel.pairwise(X[held_out], X[held_out])
-        return centered_alignment(K, target_of(y[held_out], samples.weight[held_out]))
-
     def _align(self, kernels: Any, table: Any, X: Any, weight: np.ndarray, target: Target) -> Aligned:
         """Bind the kernels to samples and learn the weights."""
         left = self._memory_for_kernels(X.shape[0])
         data, recipe = Data(X, table, weight), Recipe(self.normalize, check=self.check_kernels)
         with one_blas_thread():
-            if isinstance(kernels, Family):
+            if self._has_family:
                 return self._greedy(bind_family(kernels, data, recipe, Placement(left)), target)
             bank = bind(self._bank(table), data, recipe, Placement(left // 2, precision="double"))
             if self.alignment == "uniform":
@@ -169,50 +170,43 @@ class AlignedEstimator(KernelEstimator):
         method = self.alignment if self.alignment in METHODS else "corrective"
         return greedy(bound, target, method=method, tol=self.tol, max_iter=int(self.max_iter))
 
-    def _set_kernel(self, found: Aligned, samples: Samples) -> None:
+    def _set_learned(self, found: Aligned, samples: Samples) -> None:
+        """Look at the learned kernel, set the attributes and warn."""
         bank, weights = found.bank, found.weights
         if not found.interrupted:
             check_combination(bank, weights)
+        set_kernels(self, bank, weights)
         n = bank.n_samples
         self._predictors = [
             Predictor(
                 kernel=bank.kernel(weights),
                 coef=np.zeros((0, n)),
                 intercept=np.zeros(0),
-                active=np.flatnonzero(weights > 0),
+                active=self.active_,
                 rows=samples.rows,
                 n_train=samples.owner.size,
             )
         ]
-        self.weights_, self.kernel_names_, self.kernel_groups_ = weights, bank.names, bank.groups
-        self.group_names_, group_weights = sums_by_group(bank.groups, weights[None])
-        self.group_weights_ = group_weights[0]
-        self.active_ = np.flatnonzero(weights > 0)
         self.alignment_, self.alignment_bound_ = found.alignment, found.bound
         self.gap_, self.gap_is_exact_ = found.gap, found.exact
         # Weights by a formula ("uniform", "independent") have no optimum to come near to, and no gap.
         self.converged_ = bool(np.isnan(found.gap) or found.gap <= self.tol)
         self.n_iter_, self.trace_ = found.n_iter, found.trace
-        importances = bank.importances(weights, self.n_features_in_)
-        self.feature_importances_ = importances / (importances.sum() or 1.0)
-        self.extra_: dict = {}
-
-    def _warn(self, interrupted: bool) -> None:
-        if not (self.converged_ or interrupted):
-            remedy = "raise max_iter or tol"
-            if self.n_iter_ < self.max_iter:
-                remedy = "no step raises it, and no closer bound is known"
-            warn(
-                f"{type(self).__name__} stopped after {self.n_iter_} steps at the alignment {self.alignment_:.4f}, "
-                f"which may rise to {self.alignment_bound_:.4f}; {remedy}.",
-                ConvergenceWarning,
-            )
+        if not (self.converged_ or found.interrupted):
+            self._warn_not_converged()
         if overfits(self.alignment_, self.held_out_alignment_):
             warn(
                 f"The kernel overfits: its alignment is {self.alignment_:.2f} on the training data, but "
                 f"{self.held_out_alignment_:.2f} on samples held out. Take fewer kernels, one width instead of many, "
                 "or shrinkage='auto'."
             )
+
+    def _warn_not_converged(self) -> None:
+        remedy = "raise max_iter or tol"
+        if self.n_iter_ < self.max_iter:
+            remedy = "no step raises it, and no closer bound is known"
+        reached = f"alignment {self.alignment_:.4f}, which may rise to {self.alignment_bound_:.4f}"
+        warn_not_converged(self, "steps", reached, remedy)
 
     # -- use ------------------------------------------------------------------------------------------------
 
@@ -278,19 +272,7 @@ verbose
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.kernels = kernels
-        self.alignment = alignment
-        self.target = target
-        self.normalize = normalize
-        self.missing = missing
-        self.check_kernels = check_kernels
-        self.shrinkage = shrinkage
-        self.validation_fraction = validation_fraction
-        self.tol = tol
-        self.max_iter = max_iter
-        self.memory_budget = memory_budget
-        self.random_state = random_state
-        self.verbose = verbose
+        keep(self, locals())
 
     @one_blas_thread()
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -309,22 +291,16 @@ verbose
         """
         return super().fit(X, y, sample_weight)
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice("target", self.target, ("auto", "classes", "values"))
-
     def _fit(self, given: Any, y: Any, sample_weight: Any) -> None:
-        X, y = validate_data(self, given, y, y_numeric=self.target == "values", **self._data_rules())
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        X, y = read_rows(self, given, y, numeric=self.target == "values")
+        weight = read_weight(sample_weight, X)
         self.target_ = self.target
         if self.target == "auto":
             kind = type_of_target(y, input_name="y")
             self.target_ = "values" if kind.startswith("continuous") else "classes"
             self._look_at_classes(y)
-        rows = np.flatnonzero(weight > 0)
-        samples = Samples(rows, np.where(weight > 0, np.cumsum(weight > 0) - 1, -1), weight[rows], np.ones(weight.size))
         target_of = Target.of_values if self.target_ == "values" else Target.of_classes
-        self._learn_kernel(self._table(given, X), X, y[rows], samples, target_of)
+        self._learn_kernel(Training(table_of(given, X), X, y, weight, every_sample(weight)), target_of)
         # Each row that it was fitted to is a column of what it returns, be it of weight 0 or there twice.
         (predictor,) = self._predictors
         everyone = replace(predictor.kernel, X=X)

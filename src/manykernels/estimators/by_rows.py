@@ -11,9 +11,13 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from manykernels.banks import Data, bind
 from manykernels.core.checks import check_choice
-from manykernels.core.notices import shown
+from manykernels.core.protocols import Bank
+from manykernels.core.results import Result
 from manykernels.core.rows import is_dask
+from manykernels.estimators.classes import check_classes, class_weights
 from manykernels.estimators.solvers import SOLVERS
+from manykernels.estimators.solving import solve
+from manykernels.estimators.training import set_columns
 from manykernels.problem import Problem
 
 if TYPE_CHECKING:
@@ -36,47 +40,44 @@ def in_memory(estimator: BaseMKL, X: Any, y: Any, sample_weight: Any) -> tuple:
     return gathered(estimator.memory_budget, X, y, sample_weight)
 
 
-def fit_rows(estimator: BaseMKL, X: Any, y: Any, sample_weight: Any, class_factors: Any = None) -> None:
-    """Fit on rows that are on workers, and set the attributes.
-
-    ``class_factors(classes, weights)`` returns the weight of each class, for a classifier.
-    """
+def learn_rows(estimator: BaseMKL, X: Any, y: Any, sample_weight: Any) -> tuple[Bank, list[Result], None, float]:
+    """Learn from rows that are on workers; return their bank, the results, no samples, and the offset of the target."""
     from manykernels.banks import cluster  # noqa: PLC0415 - it needs an optional dependency
 
     _check(estimator)
     client = cluster.find_client(estimator.n_jobs if estimator._is_distributed() else "dask")
     raw, source, table = cluster.load_rows(client, X, y, sample_weight, estimator.missing == "ignore")
-    _set_columns(estimator, source, table)
+    set_columns(estimator, source.shape[1], None if table is None else table.columns)
     meta = np.zeros((0, source.shape[1])) if table is None else table
     kernels = estimator._bank(meta).written_out()
     if estimator.missing == "ignore":
         raw.each(cluster.check_views, kernels, meta)
-    unit, offset = 1.0, 0.0
-    if is_classifier(estimator):
-        classes, weights = cluster.class_counts(raw)
-        check_classification_targets(classes)
-        if classes.size < 2:
-            raise ValueError(f"y must hold at least 2 classes, got 1 class: {shown(classes[0])}.")
-        estimator.classes_ = classes
-        targets = cluster.Targets(estimator.C, classes, class_factors(classes, weights))
-    else:
-        total, first, second = raw.sum(cluster.moments_of)
-        offset = float(first / total) if estimator.fit_intercept and estimator._loss().shifts else 0.0
-        unit = float(np.sqrt(max(second / total - (first / total) ** 2, 0.0))) or 1.0
-        targets = cluster.Targets(estimator.C, offset=offset)
+    source.targets, source.unit, offset = _targets(estimator, raw)
 
-    source.targets, source.unit = targets, unit
-
-    def learn(precision: str) -> tuple:
+    def learn(precision: str) -> tuple[Bank, list[Result]]:
         placement = replace(estimator._wish(precision), client=client)
         bank = bind(kernels, Data(source, meta), estimator._recipe(), placement, estimator._seed())
         # It offers less than other banks, and arrays of which only a sample is here: solvers ask for what they need.
         problem = Problem(bank, estimator._loss(), estimator._norm(), bank.targets, bank.costs, estimator.fit_intercept)
-        return bank, estimator._solve([problem], [None])
+        return bank, solve(estimator, [problem], [None])
 
-    bank, results = estimator._with_digits(learn)
-    estimator._set_attributes(bank, results, None, offset)
-    estimator._warn_if_not_converged()
+    return *estimator._with_digits(learn), None, offset
+
+
+def _targets(estimator: BaseMKL, raw: Any) -> tuple[Any, float, float]:
+    """Return the targets of the rows, their unit, and what was subtracted from them; set the classes, if any."""
+    from manykernels.banks import cluster  # noqa: PLC0415 - it needs an optional dependency
+
+    if is_classifier(estimator):
+        classes, weights = cluster.class_counts(raw)
+        check_classification_targets(classes)
+        estimator.classes_ = check_classes(classes)
+        factors = class_weights(estimator.class_weight, classes, np.arange(classes.size), weights)
+        return cluster.Targets(estimator.C, classes, factors), 1.0, 0.0
+    total, first, second = raw.sum(cluster.moments_of)
+    offset = float(first / total) if estimator.fit_intercept and estimator._loss().shifts else 0.0
+    unit = float(np.sqrt(max(second / total - (first / total) ** 2, 0.0))) or 1.0
+    return cluster.Targets(estimator.C, offset=offset), unit, offset
 
 
 def _check(estimator: BaseMKL) -> None:
@@ -94,12 +95,3 @@ def _check(estimator: BaseMKL) -> None:
     for name, needed in (("shared_weights", True), ("probability", False)):
         if getattr(estimator, name, needed) != needed:
             raise ValueError(f"With rows on Dask workers, {name} must be {needed}.")
-
-
-def _set_columns(estimator: BaseMKL, source: Any, table: Any) -> None:
-    """Set what scikit-learn's check of the data would."""
-    estimator.n_features_in_ = source.shape[1]
-    if table is not None and all(isinstance(name, str) for name in table.columns):
-        estimator.feature_names_in_ = np.asarray(table.columns, dtype=object)
-    elif hasattr(estimator, "feature_names_in_"):
-        del estimator.feature_names_in_

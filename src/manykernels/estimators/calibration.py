@@ -19,7 +19,7 @@ from sklearn.utils import _safe_indexing
 
 from manykernels.core.notices import shown, warn
 from manykernels.core.rows import is_on_disk
-from manykernels.core.samples import Samples
+from manykernels.estimators.training import Training
 
 if TYPE_CHECKING:
     from manykernels.estimators.classifier import MKLClassifier
@@ -62,14 +62,14 @@ def logistic_probabilities(decisions: np.ndarray) -> np.ndarray:
     return np.where(total > 0, positive / np.where(total > 0, total, 1.0), probabilities(decisions, 1.0))
 
 
-def held_out_scale(estimator: MKLClassifier, X: Any, y: np.ndarray, samples: Samples) -> float:
+def held_out_scale(estimator: MKLClassifier, training: Training) -> float:
     """Return the s of the module's docstring.
 
     The folds are made of distinct samples, so that no copy of a sample is
     seen in training. A class with a single sample stays in every training
     part, and the warning says so.
     """
-    X, y, weight = _taken(X, samples.rows), y[samples.rows], samples.weight
+    X, y, weight = _taken(training.table, training.samples.rows), training.target, training.samples.weight
     classes, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
     single = counts[codes] < 2
     if single.any():

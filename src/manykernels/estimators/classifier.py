@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from manykernels.core.checks import check_choice
-from manykernels.core.notices import shown, warn
+from manykernels.core.notices import warn
 from manykernels.estimators.base import BaseMKL, WarmStart
-from manykernels.estimators.by_rows import fit_rows, goes_by_rows, in_memory
 from manykernels.estimators.calibration import held_out_scale, logistic_probabilities, probabilities
-from manykernels.estimators.chosen_loss import find_loss
+from manykernels.estimators.chosen import find_loss
+from manykernels.estimators.classes import classes_of, costs_of, labels_of, one_vs_rest
+from manykernels.estimators.parameters import keep
+from manykernels.estimators.training import Training
 from manykernels.losses import Hinge, Logistic, Loss, Squared, SquaredHinge
 
 LOSSES: dict[str, Callable[[], Loss]] = {
@@ -188,60 +188,22 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.kernels = kernels
-        self.norm = norm
-        self.C = C
-        self.loss = loss
-        self.combination = combination
-        self.solver = solver
-        self.normalize = normalize
-        self.center = center
-        self.missing = missing
-        self.check_kernels = check_kernels
-        self.fit_intercept = fit_intercept
-        self.probability = probability
-        self.class_weight = class_weight
-        self.multi_class = multi_class
-        self.shared_weights = shared_weights
-        self.tol = tol
-        self.max_iter = max_iter
-        self.approximation = approximation
-        self.rank = rank
-        self.memory_budget = memory_budget
-        self.device = device
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+        keep(self, locals())
 
     def _fit(self, given: Any, y: Any, sample_weight: Any, warm: WarmStart | None = None) -> None:
-        if goes_by_rows(self, given):
-            self.temperature_scale_ = 1.0
-            fit_rows(self, given, y, sample_weight, self._class_factors)
-            return
-        given, y, sample_weight = in_memory(self, given, y, sample_weight)
-        X, y, samples = self._read(given, y, sample_weight, numeric=False)
-        table = self._table(given, X)
-        self.classes_, codes = np.unique(y[samples.rows], return_inverse=True)
-        if self.classes_.size < 2:
-            raise ValueError(f"y must hold at least 2 classes, got 1 class: {shown(self.classes_[0])}.")
-        targets = one_vs_rest(codes, self.classes_.size)
-        C = self.C * samples.weight * class_weights(self.class_weight, self.classes_, codes, samples.weight)[codes]
-        interrupted = self._fit_tasks(table, X, samples, targets, np.broadcast_to(C, targets.shape), warm=warm)
         self.temperature_scale_ = 1.0
+        super()._fit(given, y, sample_weight, warm)
+
+    def _fit_read(self, training: Training, warm: WarmStart | None) -> None:
+        self.classes_, codes = classes_of(training.target)
+        y = one_vs_rest(codes, self.classes_.size)
+        C = np.broadcast_to(costs_of(self, codes, training.samples.weight), y.shape)
+        interrupted = self._fit_tasks(training, y, C, warm=warm)
         if self.probability and self._loss().name != "logistic":
             if interrupted:
                 warn("The fit was interrupted: probabilities are not calibrated.")
             else:
-                self.temperature_scale_ = held_out_scale(self, table, y, samples)
-
-    def _class_factors(self, classes: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return the weight of each class, given the weight of its samples."""
-        return class_weights(self.class_weight, classes, np.arange(classes.size), weights)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        self._loss()
-        check_choice("multi_class", self.multi_class, ("ovr",))
+                self.temperature_scale_ = held_out_scale(self, training)
 
     def _loss(self) -> Loss:
         return find_loss(self.loss, LOSSES, of_classes=True)
@@ -267,9 +229,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     def predict(self, X: Any) -> np.ndarray:
         """Return the class of each sample, shape (n_samples,)."""
         decisions = self.decision_function(X)
-        if decisions.ndim == 1:
-            return self.classes_[(decisions > 0).astype(int)]
-        return self.classes_[decisions.argmax(axis=1)]
+        return labels_of(self.classes_, decisions)
 
     @available_if(_gives_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -283,19 +243,3 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         if self._loss().name == "logistic":
             return logistic_probabilities(decisions)
         return probabilities(decisions, self.temperature_scale_)
-
-
-def one_vs_rest(codes: np.ndarray, n_classes: int) -> np.ndarray:
-    """Return targets -1 and 1 of shape (n_tasks, n_samples): one task for two classes, else one a class."""
-    tasks = [1] if n_classes == 2 else range(n_classes)
-    return np.array([np.where(codes == c, 1.0, -1.0) for c in tasks])
-
-
-def class_weights(given: Any, classes: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return the weight of each class; "balanced" counts samples with their weights."""
-    if isinstance(given, str) and given == "balanced":
-        return weight.sum() / (classes.size * np.bincount(codes, weight))
-    factors = compute_class_weight(given, classes=classes, y=classes[codes])
-    if not np.all((factors > 0) & np.isfinite(factors)):
-        raise ValueError(f"class_weight must hold positive numbers, got {given!r}.")
-    return factors

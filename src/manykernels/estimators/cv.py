@@ -2,35 +2,49 @@
 
 from __future__ import annotations
 
+import inspect
+import re
+import textwrap
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
-from sklearn.base import is_classifier
+from sklearn.base import is_classifier, is_regressor
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from manykernels.compute.memory import shared_budget
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.progress import reached
-from manykernels.core.rows import refuse_row_source
 from manykernels.estimators.base import BaseMKL
 from manykernels.estimators.by_rows import in_memory
 from manykernels.estimators.classifier import MKLClassifier
+from manykernels.estimators.parameters import keep
 from manykernels.estimators.path import DEFAULT_CS, walk
 from manykernels.estimators.regressor import MKLRegressor
-
-_OWN = ("Cs", "norms", "cv", "scoring")
+from manykernels.estimators.training import read_rows, read_weight, table_of
 
 
 class _Chooser(BaseMKL):
     """The search that both estimators share."""
 
     _single: type[BaseMKL]
+
+    def __init__(
+        self,
+        kernels: Any = "standard",
+        *,
+        Cs: Sequence[float] = DEFAULT_CS,
+        norms: Sequence[Any] = (1.0, 2.0),
+        cv: Any = 5,
+        scoring: Any = None,
+        **others: Any,
+    ) -> None:
+        keep(self, {"kernels": kernels, "Cs": Cs, "norms": norms, "cv": cv, "scoring": scoring, **others})
 
     @one_blas_thread()
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> _Chooser:
@@ -52,17 +66,14 @@ class _Chooser(BaseMKL):
         """
         with self._all_or_nothing():
             X, y, sample_weight = in_memory(self, X, y, sample_weight)
-            parameters = {k: v for k, v in self.get_params(deep=False).items() if k not in _OWN}
-            single = self._single(**parameters)
+            known = inspect.signature(self._single).parameters
+            single = self._single(**{name: v for name, v in self.get_params(deep=False).items() if name in known})
             single._check_parameters()
-            refuse_row_source(X)
-            numeric = not is_classifier(self)
-            checked, y = validate_data(self, X, y, y_numeric=numeric, **self._data_rules())
-            X, weight = self._table(X, checked), None
-            if self.missing == "ignore":  # a fold would count its own rows
-                self._bank(X).check_views(checked, X)
+            checked, y = read_rows(self, X, y, numeric=is_regressor(self))
+            X, weight = table_of(X, checked), None
+            self._check_views(checked, X)  # a fold would count its own rows
             if sample_weight is not None:
-                weight = _check_sample_weight(sample_weight, checked, dtype=np.float64, ensure_non_negative=True)
+                weight = read_weight(sample_weight, checked)
             if checked.shape[0] > 1:  # else let the estimator say what is wrong
                 self.scores_ = self._cross_validate(single, X, y, weight)
                 place = np.unravel_index(int(np.argmax(self.scores_.mean(axis=2))), self.scores_.shape[:2])
@@ -150,6 +161,36 @@ def _score_fold(
     return scores, trail
 
 
+def searching(single: type[BaseMKL]) -> Callable[[type], type]:
+    """Return a decorator for a search of an estimator's C and norm, which has all its other parameters.
+
+    They and their defaults stand in the estimator alone: the signature is made of them, and so is the list of names in
+    the docstring, in the place of ``{others}``. It leaves out ``n_jobs``, of which a search makes something else.
+    """
+    search = inspect.signature(_Chooser.__init__).parameters
+    given = inspect.signature(single.__init__).parameters
+    others = [given[name] for name in given if name not in (*search, "C", "norm")]
+    signature = inspect.Signature([*(p for p in search.values() if p.kind is not p.VAR_KEYWORD), *others])
+    names = ", ".join(parameter.name for parameter in others if parameter.name != "n_jobs")
+
+    def listed(place: re.Match) -> str:
+        return textwrap.fill(names, 116, initial_indent=place[1], subsequent_indent=place[1])
+
+    def decorated(kind: Any) -> Any:
+        def __init__(*positional: Any, **named: Any) -> None:
+            bound = signature.bind(*positional, **named)
+            bound.apply_defaults()
+            _Chooser.__init__(**bound.arguments)
+
+        __init__.__signature__ = signature  # type: ignore[attr-defined]
+        kind.__init__, kind._single = __init__, single
+        kind.__doc__ = re.sub(r"^( *)\{others\}", listed, kind.__doc__ or "", flags=re.MULTILINE)
+        return kind
+
+    return decorated
+
+
+@searching(MKLClassifier)
 class MKLClassifierCV(_Chooser, MKLClassifier):
     """MKLClassifier that chooses C and the norm by cross-validation.
 
@@ -161,8 +202,7 @@ class MKLClassifierCV(_Chooser, MKLClassifier):
     cv : int or splitter, default 5
     scoring : str, callable or None, default None
         None is accuracy.
-    loss, combination, solver, normalize, center, missing, check_kernels, fit_intercept, probability, class_weight,
-    multi_class, shared_weights, tol, max_iter, approximation, rank, memory_budget, device, random_state, verbose
+    {others}
         As for :class:`MKLClassifier`.
     n_jobs : int, "dask", dask.distributed.Client or None, default None
         Folds at the same time; with "dask" or a client one after the other, each with its kernels on the workers.
@@ -190,66 +230,8 @@ class MKLClassifierCV(_Chooser, MKLClassifier):
     True
     """
 
-    _single = MKLClassifier
 
-    def __init__(
-        self,
-        kernels: Any = "standard",
-        *,
-        Cs: Sequence[float] = DEFAULT_CS,
-        norms: Sequence[Any] = (1.0, 2.0),
-        cv: Any = 5,
-        scoring: Any = None,
-        loss: Any = "hinge",
-        combination: str = "sum",
-        solver: str = "auto",
-        normalize: str | None = "mean_diag",
-        center: bool = False,
-        missing: str = "error",
-        check_kernels: str = "quick",
-        fit_intercept: bool = True,
-        probability: bool = False,
-        class_weight: Any = None,
-        multi_class: str = "ovr",
-        shared_weights: bool = True,
-        tol: float = 1e-3,
-        max_iter: int = 1000,
-        approximation: str | None = None,
-        rank: float = 1000,
-        memory_budget: Any = None,
-        device: str = "cpu",
-        n_jobs: Any = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.kernels = kernels
-        self.Cs = Cs
-        self.norms = norms
-        self.cv = cv
-        self.scoring = scoring
-        self.loss = loss
-        self.combination = combination
-        self.solver = solver
-        self.normalize = normalize
-        self.center = center
-        self.missing = missing
-        self.check_kernels = check_kernels
-        self.fit_intercept = fit_intercept
-        self.probability = probability
-        self.class_weight = class_weight
-        self.multi_class = multi_class
-        self.shared_weights = shared_weights
-        self.tol = tol
-        self.max_iter = max_iter
-        self.approximation = approximation
-        self.rank = rank
-        self.memory_budget = memory_budget
-        self.device = device
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-
-
+@searching(MKLRegressor)
 class MKLRegressorCV(_Chooser, MKLRegressor):
     """MKLRegressor that chooses C and the norm by cross-validation.
 
@@ -261,9 +243,10 @@ class MKLRegressorCV(_Chooser, MKLRegressor):
     cv : int or splitter, default 5
     scoring : str, callable or None, default None
         None is R2.
-    loss, epsilon, combination, solver, normalize, center, missing, check_kernels, fit_intercept, tol, max_iter,
-    approximation, rank, memory_budget, device, n_jobs, random_state, verbose
-        As for :class:`MKLRegressor`, n_jobs as for :class:`MKLClassifierCV`.
+    {others}
+        As for :class:`MKLRegressor`.
+    n_jobs : int, "dask", dask.distributed.Client or None, default None
+        As for :class:`MKLClassifierCV`.
 
     Attributes
     ----------
@@ -279,56 +262,3 @@ class MKLRegressorCV(_Chooser, MKLRegressor):
     >>> model.C_
     100.0
     """
-
-    _single = MKLRegressor
-
-    def __init__(
-        self,
-        kernels: Any = "standard",
-        *,
-        Cs: Sequence[float] = DEFAULT_CS,
-        norms: Sequence[Any] = (1.0, 2.0),
-        cv: Any = 5,
-        scoring: Any = None,
-        loss: Any = "squared",
-        epsilon: float = 0.1,
-        combination: str = "sum",
-        solver: str = "auto",
-        normalize: str | None = "mean_diag",
-        center: bool = False,
-        missing: str = "error",
-        check_kernels: str = "quick",
-        fit_intercept: bool = True,
-        tol: float = 1e-3,
-        max_iter: int = 1000,
-        approximation: str | None = None,
-        rank: float = 1000,
-        memory_budget: Any = None,
-        device: str = "cpu",
-        n_jobs: Any = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.kernels = kernels
-        self.Cs = Cs
-        self.norms = norms
-        self.cv = cv
-        self.scoring = scoring
-        self.loss = loss
-        self.epsilon = epsilon
-        self.combination = combination
-        self.solver = solver
-        self.normalize = normalize
-        self.center = center
-        self.missing = missing
-        self.check_kernels = check_kernels
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.approximation = approximation
-        self.rank = rank
-        self.memory_budget = memory_budget
-        self.device = device
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose

@@ -14,11 +14,11 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from manykernels.banks import Data, Placement, Recipe, bind
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.checks import check_choice
-from manykernels.core.results import Step
 from manykernels.core.rows import CheckedRows, is_dask, is_on_disk, refuse_row_source
-from manykernels.core.samples import LEAST_WEIGHT
 from manykernels.estimators.predictor import Predictor
+from manykernels.estimators.training import set_columns, table_of
 from manykernels.kernels import KernelBank
+from manykernels.kernels.family import Family
 from manykernels.kernels.missing import CENTER_NEEDS_ALL, check_views, has_gaps
 from manykernels.kernels.standard import as_bank
 
@@ -33,10 +33,19 @@ class KernelEstimator(BaseEstimator):
             check_choice("kernels", self.kernels, ("standard",))
         return as_bank(self.kernels, X)
 
-    @staticmethod
-    def _table(given: Any, X: Any) -> Any:
-        """Return what kernels look up their columns in: the DataFrame that was given, else the checked array."""
-        return given if hasattr(given, "columns") else X
+    @property
+    def _has_family(self) -> bool:
+        """Whether the kernels are a family, and no list."""
+        return isinstance(self.kernels, Family)
+
+    def _check_views(self, X: Any, table: Any) -> None:
+        """Raise if NaN is allowed but a row has it in a part of a view only; of rows on disk, when they are read."""
+        if self.missing != "ignore":
+            return
+        if isinstance(X, CheckedRows):
+            X.check = lambda block: self._bank(table).check_views(block, table)
+        else:
+            self._bank(table).check_views(X, table)
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
@@ -115,11 +124,7 @@ class KernelEstimator(BaseEstimator):
         if reset:
             if X.shape[0] < 1 or X.shape[1] < 1:
                 raise ValueError(f"X must have at least one row and one column, got shape {X.shape}.")
-            self.n_features_in_ = X.shape[1]
-            if hasattr(given, "columns"):
-                self.feature_names_in_ = np.asarray(given.columns, dtype=object)
-            elif hasattr(self, "feature_names_in_"):
-                del self.feature_names_in_
+            set_columns(self, X.shape[1], getattr(given, "columns", None))
         elif X.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"X has {X.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features."
@@ -205,7 +210,7 @@ class KernelEstimator(BaseEstimator):
         return out
 
     def _bound_matrices(self, X: Any, checked: Any, places: list[int]) -> np.ndarray:
-        table = self._table(X, checked)
+        table = table_of(X, checked)
         bank = self._bank(table)
         if len(bank) != len(self.kernel_names_):
             raise ValueError("The model does not hold its kernels one by one.")
@@ -277,18 +282,3 @@ class KernelEstimator(BaseEstimator):
 def _in_memory(X: Any) -> Any:
     """Return a table on disk as an array: whoever asks for a kernel matrix has room for its rows."""
     return np.array(X[:]) if is_on_disk(X) else X
-
-
-def print_step(step: Step) -> None:
-    print(
-        f"iteration {step.iteration:4d}  {step.seconds:8.2f} s  objective {step.objective:.8g}  "
-        f"gap {step.gap:.2e}  kernels {step.n_active}"
-    )
-
-
-def check_costs(C: np.ndarray) -> None:
-    """Raise where C times a weight has lost its digits at the lower end of the range of doubles."""
-    lost = (C > 0) & (C < LEAST_WEIGHT)
-    if np.any(lost) or not np.any(C):
-        least = C[lost].min() if np.any(lost) else 0.0
-        raise ValueError(f"C times the sample weight must be 0 or at least {LEAST_WEIGHT:.2g}, got {least:.2g}.")

@@ -13,7 +13,8 @@ from manykernels.compute.memory import shared_budget
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.checks import is_number
 from manykernels.core.progress import reached
-from manykernels.estimators.base import BaseMKL, WarmStart, as_norm
+from manykernels.estimators.base import BaseMKL, WarmStart
+from manykernels.estimators.chosen import find_norm
 from manykernels.estimators.classifier import MKLClassifier
 from manykernels.estimators.regressor import MKLRegressor
 
@@ -143,7 +144,7 @@ def walk(
     if np.ndim(Cs) != 1 or len(Cs) == 0 or not isinstance(norms, (Sequence, np.ndarray)) or len(norms) == 0:
         raise ValueError(f"Cs and norms must be lists of at least one value each, got {Cs!r} and {norms!r}.")
     # The kernels are bound once, so their memory is planned for every norm that is to come.
-    warm, trail = WarmStart(norms=tuple(as_norm(norm) for norm in norms)), {} if trail is None else trail
+    warm, trail = WarmStart(norms=tuple(find_norm(norm) for norm in norms)), {} if trail is None else trail
     for place, norm in enumerate(norms):
         for C in np.sort(np.asarray(Cs, dtype=float)).tolist():
             model = type(estimator)(**{**estimator.get_params(deep=False), "C": C, "norm": norm})

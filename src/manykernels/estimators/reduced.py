@@ -11,6 +11,8 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR
 from sklearn.utils.multiclass import _ovr_decision_function
 
+from manykernels.estimators.classes import labels_of
+
 REDUCIBLE = (SVC, NuSVC, SVR, NuSVR, KernelRidge)
 
 
@@ -66,12 +68,12 @@ class ReducedLearner:
         if self.classes_ is None:
             return values[:, 0]
         if self.classes_.size == 2:
-            return self.classes_[(values[:, 0] > 0).astype(int)]
+            return labels_of(self.classes_, values[:, 0])
         votes = np.zeros((K.shape[0], self.classes_.size))
         for column, (i, j) in enumerate(combinations(range(self.classes_.size), 2)):
             votes[:, i] += values[:, column] > 0
             votes[:, j] += values[:, column] <= 0
-        return self.classes_[votes.argmax(axis=1)]
+        return labels_of(self.classes_, votes)
 
     def decision_function(self, K: np.ndarray) -> np.ndarray:
         """Return one value for two classes, else one a class, as SVC does by default."""

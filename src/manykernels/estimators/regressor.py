@@ -8,10 +8,10 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from manykernels.compute.scales import weighted_mean
-from manykernels.core.checks import check_number
 from manykernels.estimators.base import BaseMKL, WarmStart
-from manykernels.estimators.by_rows import fit_rows, goes_by_rows, in_memory
-from manykernels.estimators.chosen_loss import find_loss
+from manykernels.estimators.chosen import find_loss
+from manykernels.estimators.parameters import keep
+from manykernels.estimators.training import Training
 from manykernels.losses import EpsilonInsensitive, Loss, Squared
 
 LOSSES = ("squared", "epsilon_insensitive")
@@ -82,44 +82,13 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.kernels = kernels
-        self.norm = norm
-        self.C = C
-        self.loss = loss
-        self.epsilon = epsilon
-        self.combination = combination
-        self.solver = solver
-        self.normalize = normalize
-        self.center = center
-        self.missing = missing
-        self.check_kernels = check_kernels
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.approximation = approximation
-        self.rank = rank
-        self.memory_budget = memory_budget
-        self.device = device
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+        keep(self, locals())
 
-    def _fit(self, given: Any, y: Any, sample_weight: Any, warm: WarmStart | None = None) -> None:
-        if goes_by_rows(self, given):
-            fit_rows(self, given, y, sample_weight)
-            return
-        given, y, sample_weight = in_memory(self, given, y, sample_weight)
-        X, y, samples = self._read(given, y, sample_weight, numeric=True)
-        target = y[samples.rows].astype(np.float64)
+    def _fit_read(self, training: Training, warm: WarmStart | None) -> None:
+        target, weight = training.target, training.samples.weight
         # The intercept takes up any offset of the target, which would only cost digits.
-        offset = weighted_mean(target, samples.weight) if self.fit_intercept and self._loss().shifts else 0.0
-        C = self.C * samples.weight
-        self._fit_tasks(self._table(given, X), X, samples, (target - offset)[None, :], C[None, :], offset, warm)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_number("epsilon", self.epsilon, low=0, closed="left")
-        self._loss()
+        offset = weighted_mean(target, weight) if self.fit_intercept and self._loss().shifts else 0.0
+        self._fit_tasks(training, (target - offset)[None, :], self.C * weight[None, :], offset, warm)
 
     def _loss(self) -> Loss:
         named = {"squared": Squared, "epsilon_insensitive": lambda: EpsilonInsensitive(self.epsilon)}

@@ -15,21 +15,22 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import KFold, ParameterGrid, StratifiedKFold, check_cv
 from sklearn.svm import SVC
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, has_fit_parameter, validate_data
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from manykernels.alignment.measures import Target
 from manykernels.compute.pairwise import power_of_two
 from manykernels.compute.scales import weighted_mean
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.checks import is_number
-from manykernels.core.notices import shown, warn
+from manykernels.core.notices import warn
 from manykernels.core.results import OVERFLOWS
-from manykernels.core.samples import Samples, distinct_samples
 from manykernels.estimators.aligned import AlignedEstimator
+from manykernels.estimators.classes import classes_of
 from manykernels.estimators.contributions import ContributionsMixin
+from manykernels.estimators.parameters import keep
 from manykernels.estimators.predictor import Predictor
 from manykernels.estimators.reduced import REDUCIBLE, ReducedLearner
+from manykernels.estimators.training import Training, read_training
 
 _CS = (0.1, 1.0, 10.0, 100.0, 1000.0, 10000.0)
 _ALPHAS = (1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0)
@@ -67,22 +68,7 @@ class _TwoStage(ContributionsMixin, AlignedEstimator):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.kernels = kernels
-        self.alignment = alignment
-        self.learner = learner
-        self.grid = grid
-        self.cv = cv
-        self.normalize = normalize
-        self.missing = missing
-        self.check_kernels = check_kernels
-        self.shrinkage = shrinkage
-        self.validation_fraction = validation_fraction
-        self.tol = tol
-        self.max_iter = max_iter
-        self.memory_budget = memory_budget
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+        keep(self, locals())
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -101,6 +87,13 @@ class _TwoStage(ContributionsMixin, AlignedEstimator):
 
         Those of its own are for kernels of mean diagonal 1; for others they are in the unit of their ``level``.
         """
+        if self.learner is not None:
+            return self._given_learner(), self.grid
+        learner, grid = self._default_learner(level)
+        return learner, grid if self.grid is None else self.grid
+
+    def _default_learner(self, level: float) -> tuple[Any, dict]:
+        """Return the second stage of its own and the grid for kernels of that mean diagonal."""
         raise NotImplementedError
 
     def _folds(self, y: np.ndarray) -> Any:
@@ -111,20 +104,20 @@ class _TwoStage(ContributionsMixin, AlignedEstimator):
         """Return the sum of what the learner gets right, or minus what it gets wrong, over samples."""
         raise NotImplementedError
 
-    def _learn(self, y: np.ndarray, weight: np.ndarray, samples: Samples) -> None:
-        """Fit the learner to the learned kernel; y and weight are those of all samples."""
+    def _learn(self, training: Training) -> None:
+        """Fit the learner to the learned kernel."""
         learner, grid = self._learner()
         (predictor,) = self._predictors
-        K, own = predictor.kernel.cross(predictor.kernel.X), y[samples.rows]
+        K, own, samples = predictor.kernel.cross(predictor.kernel.X), training.target, training.samples
         if self.learner is None and self.grid is None and self.normalize is None:
             learner, grid = self._learner(float(np.average(K.diagonal(), weights=samples.weight)) or 1.0)
         unit = None
         if not has_fit_parameter(learner, "sample_weight"):
-            if np.unique(weight[weight > 0]).size > 1:
+            unit = float(training.weight.max())
+            if np.any((training.weight > 0) & (training.weight < unit)):
                 raise ValueError(f"sample_weight cannot be used: {type(learner).__name__} takes none.")
-            unit = float(weight.max())
         ranked: list[dict] = [{}]
-        folds = [] if grid is None else list(self._weights_of_folds(y, weight, samples))
+        folds = [] if grid is None else list(self._weights_of_folds(training))
         if grid is not None and not folds and not isinstance(self.cv, (int, np.integer)):
             raise ValueError("cv gives no folds.")
         if folds:
@@ -165,19 +158,18 @@ class _TwoStage(ContributionsMixin, AlignedEstimator):
                 "features, normalize the kernels, or lower the sample weights."
             )
 
-    def _weights_of_folds(self, y: np.ndarray, weight: np.ndarray, samples: Samples) -> Iterator[tuple]:
+    def _weights_of_folds(self, training: Training) -> Iterator[tuple]:
         """Yield for each fold the weights of the distinct samples to learn from, and of those to score on."""
+        samples, n = training.samples, training.samples.rows.size
         if isinstance(self.cv, (int, np.integer)):
-            splitter = self._folds(y[samples.rows])
-            if splitter is not None:
-                for parts in self._splits(splitter, y[samples.rows]):
-                    yield tuple(
-                        np.where(np.isin(np.arange(samples.rows.size), part), samples.weight, 0.0) for part in parts
-                    )
+            splitter = self._folds(training.target)
+            for parts in () if splitter is None else self._splits(splitter, training.target):
+                yield tuple(np.where(np.isin(np.arange(n), part), samples.weight, 0.0) for part in parts)
             return
+        y, weight = training.y, training.weight
         for parts in self._splits(check_cv(self.cv, y, classifier=is_classifier(self)), y):
             inside = [part[weight[part] > 0] for part in parts]
-            yield tuple(np.bincount(samples.owner[own], weight[own], samples.rows.size) for own in inside)
+            yield tuple(np.bincount(samples.owner[own], weight[own], n) for own in inside)
 
     def _splits(self, splitter: Any, y: np.ndarray) -> Iterator[list[np.ndarray]]:
         """Yield the folds of a splitter as arrays; without those that leave a classifier one class to learn."""
@@ -204,12 +196,14 @@ class _TwoStage(ContributionsMixin, AlignedEstimator):
         rows = np.flatnonzero(test)
         return self._score(learner, K[np.ix_(rows, kept)], y[rows], test[rows])
 
+    @one_blas_thread()
     def _answer(self, method: str, X: Any) -> np.ndarray:
         """Return what a method of the learner says of the rows of X.
 
         Where a file can keep the learner, its numbers are used as the file would keep them: a model that was saved and
         opened gives the same answers, to the last bit.
         """
+        check_is_fitted(self)
         try:
             (predictor,) = self._for_file()
         except TypeError:
@@ -360,21 +354,13 @@ class TwoStageMKLClassifier(ClassifierMixin, _TwoStage):
     """
 
     def _fit(self, given: Any, y: Any, sample_weight: Any) -> None:
-        X, y = validate_data(self, given, y, **self._data_rules())
-        check_classification_targets(y)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        _, codes = np.unique(y, return_inverse=True)
-        samples = distinct_samples(X, codes, weight)
-        self.classes_ = np.unique(y[samples.rows])
-        if self.classes_.size < 2:
-            raise ValueError(f"y must hold at least 2 classes, got 1 class: {shown(self.classes_[0])}.")
-        self._learn_kernel(self._table(given, X), X, y[samples.rows], samples, Target.of_classes)
-        self._learn(y, weight, samples)
+        training = read_training(self, given, y, sample_weight)
+        self.classes_, _ = classes_of(training.target)
+        self._learn_kernel(training, Target.of_classes)
+        self._learn(training)
 
-    def _learner(self, level: float = 1.0) -> tuple[Any, dict | None]:
-        if self.learner is None:
-            return SVC(kernel="precomputed"), {"C": [C / level for C in _CS]} if self.grid is None else self.grid
-        return self._given_learner(), self.grid
+    def _default_learner(self, level: float) -> tuple[Any, dict]:
+        return SVC(kernel="precomputed"), {"C": [C / level for C in _CS]}
 
     def _folds(self, y: np.ndarray) -> Any:
         most = int(np.unique(y, return_counts=True)[1].max())
@@ -383,24 +369,18 @@ class TwoStageMKLClassifier(ClassifierMixin, _TwoStage):
     def _score(self, learner: Any, K: np.ndarray, y: np.ndarray, weight: np.ndarray) -> float:
         return float(weight @ (learner.predict(K) == y))
 
-    @one_blas_thread()
     def predict(self, X: Any) -> np.ndarray:
         """Return the class of each sample, shape (n_samples,)."""
-        check_is_fitted(self)
         return self._answer("predict", X)
 
     @available_if(_learner_has("decision_function"))
-    @one_blas_thread()
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the learner's decision function."""
-        check_is_fitted(self)
         return self._answer("decision_function", X)
 
     @available_if(_learner_has("predict_proba"))
-    @one_blas_thread()
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the learner's probabilities, shape (n_samples, n_classes)."""
-        check_is_fitted(self)
         return self._answer("predict_proba", X)
 
 
@@ -436,21 +416,14 @@ held_out_alignment_, shrinkage_, learner_, best_params_, feature_importances_, .
     """
 
     def _fit(self, given: Any, y: Any, sample_weight: Any) -> None:
-        X, y = validate_data(self, given, y, y_numeric=True, **self._data_rules())
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        y = y.astype(np.float64)
-        samples = distinct_samples(X, y, weight)
-        target = y[samples.rows]
-        self.offset_ = weighted_mean(target, samples.weight)
-        self._unit = power_of_two(float(np.abs(target).max()))
-        self._learn_kernel(self._table(given, X), X, target, samples, Target.of_values)
-        self._learn(y - self.offset_, weight, samples)
+        training = read_training(self, given, y, sample_weight)
+        self.offset_ = weighted_mean(training.target, training.samples.weight)
+        self._unit = power_of_two(float(np.abs(training.target).max()))
+        self._learn_kernel(training, Target.of_values)
+        self._learn(replace(training, y=training.y - self.offset_))
 
-    def _learner(self, level: float = 1.0) -> tuple[Any, dict | None]:
-        if self.learner is None:
-            grid = {"alpha": [alpha * level for alpha in _ALPHAS]} if self.grid is None else self.grid
-            return KernelRidge(kernel="precomputed"), grid
-        return self._given_learner(), self.grid
+    def _default_learner(self, level: float) -> tuple[Any, dict]:
+        return KernelRidge(kernel="precomputed"), {"alpha": [alpha * level for alpha in _ALPHAS]}
 
     def _folds(self, y: np.ndarray) -> Any:
         return KFold(min(self.cv, y.size)) if y.size >= 4 else None
@@ -459,8 +432,6 @@ held_out_alignment_, shrinkage_, learner_, best_params_, feature_importances_, .
         # In a unit near the size of the targets, so that the squares of huge ones do not overflow.
         return -float(weight @ ((learner.predict(K) - y) / self._unit) ** 2)
 
-    @one_blas_thread()
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted target of each sample, shape (n_samples,)."""
-        check_is_fitted(self)
         return self._answer("predict", X) + self.offset_

@@ -10,16 +10,17 @@ import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from manykernels.compute.scales import weighted_mean
 from manykernels.compute.threads import one_blas_thread
-from manykernels.core.checks import check_choice, check_number
+from manykernels.core.checks import check_choice
 from manykernels.core.notices import shown
-from manykernels.core.samples import Samples, distinct_samples
 from manykernels.estimators.calibration import logistic_probabilities
-from manykernels.estimators.classifier import class_weights, one_vs_rest
+from manykernels.estimators.classes import classes_of, costs_of, labels_of, one_vs_rest
 from manykernels.estimators.contributions import Contributions
+from manykernels.estimators.parameters import keep
+from manykernels.estimators.training import read_any, read_rows, read_training, read_weight, table_of
 from manykernels.estimators.ufo_base import BaseUFO, Task
 from manykernels.losses import (
     EpsilonInsensitive,
@@ -36,14 +37,6 @@ from manykernels.losses import (
 _NAMED: dict[str, Callable[[], Loss]] = {"hinge": Hinge, "logistic": Logistic, "squared": Squared}
 LOSSES = (*_NAMED, "multiclass_hinge")
 REGRESSION_LOSSES = ("squared", "epsilon_insensitive")
-
-
-def _every_sample(weight: np.ndarray) -> Samples:
-    """Return all samples as distinct ones: targets of any kind cannot be compared."""
-    rows = np.flatnonzero(weight > 0)
-    owner = np.full(weight.size, -1)
-    owner[rows] = np.arange(rows.size)
-    return Samples(rows, owner, weight[rows], (weight > 0).astype(float))
 
 
 def _gives_probabilities(estimator: UFOMKLClassifier) -> bool:
@@ -185,48 +178,17 @@ class UFOMKLClassifier(ClassifierMixin, BaseUFO):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.kernels = kernels
-        self.alpha = alpha
-        self.C = C
-        self.loss = loss
-        self.epochs = epochs
-        self.step = step
-        self.p = p
-        self.sampling = sampling
-        self.average = average
-        self.features = features
-        self.normalize = normalize
-        self.missing = missing
-        self.check_kernels = check_kernels
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.tol = tol
-        self.warm_start = warm_start
-        self.expected_samples = expected_samples
-        self.memory_budget = memory_budget
-        self.random_state = random_state
-        self.verbose = verbose
+        keep(self, locals())
 
     _offset = 0.0
 
     def _prepare(self, given: Any, y: Any, sample_weight: Any) -> Task:
-        if isinstance(self.loss, JointLoss):
-            X = self._checked_with(given, y, reset=True)
-            weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-            samples = _every_sample(weight)
-            every = list(y)  # by place, whatever the index of a Series says
-            labels = [every[i] for i in samples.rows]
-            return Task(self._table(given, X), X, samples, self.loss, labels, self.C * samples.weight)
-        X, y = validate_data(self, given, y, **self._data_rules())
-        check_classification_targets(y)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        samples = distinct_samples(X, np.unique(y, return_inverse=True)[1], weight)
-        self.classes_, codes = np.unique(y[samples.rows], return_inverse=True)
-        if self.classes_.size < 2:
-            raise ValueError(f"y must hold at least 2 classes, got 1 class: {shown(self.classes_[0])}.")
-        C = self.C * samples.weight * class_weights(self.class_weight, self.classes_, codes, samples.weight)[codes]
-        loss, targets = self._loss_and_targets(codes)
-        return Task(self._table(given, X), X, samples, loss, targets, C)
+        if self._has_own_loss:
+            training = read_any(self, given, y, sample_weight)
+            return Task(training, self.loss, training.target, self.C * training.samples.weight)
+        training = read_training(self, given, y, sample_weight)
+        self.classes_, codes = classes_of(training.target)
+        return Task(training, *self._loss_and_targets(codes), costs_of(self, codes, training.samples.weight))
 
     @one_blas_thread()
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> UFOMKLClassifier:
@@ -268,13 +230,19 @@ class UFOMKLClassifier(ClassifierMixin, BaseUFO):
 
     def _partial_fit(self, given: Any, y: Any, classes: Any, sample_weight: Any) -> None:
         first = self._begin_batch()
-        if isinstance(self.loss, JointLoss):
-            X = self._checked_with(given, y, reset=first)
-            weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-            self._learn_batch(self._table(given, X), X, self.loss, list(y), weight)
+        if self._has_own_loss:
+            training = read_any(self, given, y, sample_weight, reset=first)
+            self._learn_batch(training.table, training.X, self.loss, training.y, training.weight)
             return
-        X, y = validate_data(self, given, y, reset=first, **self._data_rules())
+        X, y = read_rows(self, given, y, numeric=False, reset=first)
         check_classification_targets(y)
+        self._set_classes(classes, y, first)
+        codes = np.searchsorted(self.classes_, y)
+        weight = read_weight(sample_weight, X) * self._given_class_weights()[codes]
+        self._learn_batch(table_of(given, X), X, *self._loss_and_targets(codes), weight)
+
+    def _set_classes(self, classes: Any, y: np.ndarray, first: bool) -> None:
+        """Set the classes that will come, with the first samples, or see that they are still those."""
         if first and classes is None:
             raise ValueError("classes must be given in the first call of partial_fit.")
         if first:
@@ -286,24 +254,15 @@ class UFOMKLClassifier(ClassifierMixin, BaseUFO):
         unknown = np.setdiff1d(y, self.classes_)
         if unknown.size:
             raise ValueError(f"y holds the class {shown(unknown[0])}, which is not one of classes.")
-        codes = np.searchsorted(self.classes_, y)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+
+    def _given_class_weights(self) -> np.ndarray:
+        """Return the weight of each class, which for a stream must be given in numbers."""
         if isinstance(self.class_weight, str):
             raise ValueError("class_weight='balanced' needs all samples at once: give numbers for partial_fit.")
         factors = {} if self.class_weight is None else self.class_weight
         if not isinstance(factors, dict) or set(factors) - set(self.classes_.tolist()):
             raise ValueError(f"class_weight must be a dict of weights of the classes, got {self.class_weight!r}.")
-        weight = weight * np.array([factors.get(label, 1.0) for label in self.classes_.tolist()])[codes]
-        loss, targets = self._loss_and_targets(codes)
-        self._learn_batch(self._table(given, X), X, loss, targets, weight)
-
-    def _checked_with(self, given: Any, y: Any, reset: bool) -> Any:
-        """Return checked samples; their targets may be anything, but one for each."""
-        X = validate_data(self, given, reset=reset, **self._data_rules())
-        if not hasattr(y, "__len__") or len(y) != X.shape[0]:
-            many = len(y) if hasattr(y, "__len__") else "no"
-            raise ValueError(f"y has {many} targets, but X has {X.shape[0]} samples.")
-        return X
+        return np.array([factors.get(label, 1.0) for label in self.classes_.tolist()])
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -311,7 +270,7 @@ class UFOMKLClassifier(ClassifierMixin, BaseUFO):
             raise ValueError(
                 f"loss must be the name of {type(self.loss).__name__}, one of {LOSSES}, or one of your own."
             )
-        if not isinstance(self.loss, JointLoss):
+        if not self._has_own_loss:
             check_choice("loss", self.loss, LOSSES)
 
     def _loss_and_targets(self, codes: np.ndarray) -> tuple[JointLoss, np.ndarray]:
@@ -334,13 +293,13 @@ class UFOMKLClassifier(ClassifierMixin, BaseUFO):
             For a loss of your own, (n_samples, n_outputs).
         """
         decisions = self._decisions(X)
-        if isinstance(self.loss, JointLoss) or self.classes_.size > 2:
+        if self._has_own_loss or self.classes_.size > 2:
             return decisions
         return decisions[:, 0] if decisions.shape[1] == 1 else decisions[:, 1] - decisions[:, 0]
 
     def contributions(self, X: Any) -> Contributions:
         parts = super().contributions(X)
-        if isinstance(self.loss, JointLoss) or self.classes_.size > 2 or parts.intercept.size == 1:
+        if self._has_own_loss or self.classes_.size > 2 or parts.intercept.size == 1:
             return parts
         # Two classes that were learned jointly have a score each; the decision is their difference.
         return replace(parts, values=np.diff(parts.values, axis=1), intercept=np.diff(parts.intercept))
@@ -350,11 +309,9 @@ class UFOMKLClassifier(ClassifierMixin, BaseUFO):
         decisions = self.decision_function(X)
         if isinstance(self.loss, StructuredHinge):
             return np.array([self.loss.best(z) for z in decisions])
-        if isinstance(self.loss, JointLoss):
+        if self._has_own_loss:
             raise TypeError(f"{self.loss!r} says no label for given scores: use decision_function.")
-        if decisions.ndim == 1:
-            return self.classes_[(decisions > 0).astype(int)]
-        return self.classes_[decisions.argmax(axis=1)]
+        return labels_of(self.classes_, decisions)
 
     @available_if(_gives_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -422,37 +379,14 @@ class UFOMKLRegressor(RegressorMixin, BaseUFO):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.kernels = kernels
-        self.alpha = alpha
-        self.C = C
-        self.loss = loss
-        self.epsilon = epsilon
-        self.epochs = epochs
-        self.step = step
-        self.p = p
-        self.sampling = sampling
-        self.average = average
-        self.features = features
-        self.normalize = normalize
-        self.missing = missing
-        self.check_kernels = check_kernels
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.warm_start = warm_start
-        self.expected_samples = expected_samples
-        self.memory_budget = memory_budget
-        self.random_state = random_state
-        self.verbose = verbose
+        keep(self, locals())
 
     def _prepare(self, given: Any, y: Any, sample_weight: Any) -> Task:
-        X, y = validate_data(self, given, y, y_numeric=True, **self._data_rules())
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        samples = distinct_samples(X, y.astype(np.float64), weight)
-        target = y[samples.rows].astype(np.float64)
+        training = read_training(self, given, y, sample_weight)
+        target, weight = training.target, training.samples.weight
         # The bias would pay for the mean of the target: it is taken off before.
-        self._offset = weighted_mean(target, samples.weight) if self.fit_intercept else 0.0
-        y = (target - self._offset)[:, None]
-        return Task(self._table(given, X), X, samples, self._loss(), y, self.C * samples.weight)
+        self._offset = weighted_mean(target, weight) if self.fit_intercept else 0.0
+        return Task(training, self._loss(), (target - self._offset)[:, None], self.C * weight)
 
     @one_blas_thread()
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> UFOMKLRegressor:
@@ -472,19 +406,18 @@ class UFOMKLRegressor(RegressorMixin, BaseUFO):
             self._check_parameters()
             first = self._begin_batch()
             given = X
-            X, y = validate_data(self, X, y, reset=first, y_numeric=True, **self._data_rules())
-            weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            X, y = read_rows(self, given, y, numeric=True, reset=first)
+            weight = read_weight(sample_weight, X)
             if first:
                 counted = weight if np.any(weight > 0) else np.ones_like(weight)
                 self._offset = weighted_mean(y, counted) if self.fit_intercept else 0.0
             target = np.asarray(y, dtype=np.float64)[:, None] - self._offset
-            self._learn_batch(self._table(given, X), X, self._loss(), target, weight)
+            self._learn_batch(table_of(given, X), X, self._loss(), target, weight)
         return self
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("loss", self.loss, REGRESSION_LOSSES)
-        check_number("epsilon", self.epsilon, low=0, closed="left")
 
     def _loss(self) -> JointLoss:
         return OneVsRest(Squared() if self.loss == "squared" else EpsilonInsensitive(self.epsilon), 1)

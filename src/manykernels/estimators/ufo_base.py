@@ -4,41 +4,42 @@ from __future__ import annotations
 
 import time
 import zlib
-from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from manykernels.banks import Data, Placement, Recipe, bind
-from manykernels.banks.definiteness import CHECKS, check_combination
+from manykernels.banks.definiteness import check_combination
 from manykernels.banks.plan import HEADROOM, left_beside
 from manykernels.compute.memory import budget_bytes
-from manykernels.core.checks import check_choice, check_count, check_number
+from manykernels.core.checks import check_choice, check_number
 from manykernels.core.notices import warn
-from manykernels.core.progress import listen
-from manykernels.core.results import OVERFLOWS, Certificate, Iterate, Step
+from manykernels.core.results import Certificate, Iterate, Step
 from manykernels.core.samples import Samples
-from manykernels.estimators.contributions import ContributionsMixin
-from manykernels.estimators.kernel_estimator import (
-    KernelEstimator,
-    check_costs,
-    print_step,
+from manykernels.estimators.attributes import (
+    gap_in_words,
+    set_certificate,
+    set_kernels,
+    set_support,
+    warn_not_converged,
 )
+from manykernels.estimators.contributions import ContributionsMixin
+from manykernels.estimators.kernel_estimator import KernelEstimator
+from manykernels.estimators.parameters import Check, check_parameters
 from manykernels.estimators.predictor import Predictor
+from manykernels.estimators.solving import check_costs, check_finite, quiet, watched
+from manykernels.estimators.training import Training, take
 from manykernels.kernels.feature_maps import FeatureMaps
-from manykernels.kernels.lazy_names import sums_by_group
 from manykernels.kernels.missing import check_views
 from manykernels.kernels.standard import tell_choice
-from manykernels.losses import (
-    JointLoss,
-)
+from manykernels.losses import JointLoss
 from manykernels.norms.elastic import ElasticNorm
 from manykernels.outer.ufo import SAMPLINGS, UfoResult, ufo
-from manykernels.outer.ufo_stream import FeatureStream, SampleStream, Stream, follow_on
+from manykernels.outer.ufo_stream import FeatureStream, SampleStream, Stream
 from manykernels.outer.ufo_theta import FeatureTheta, SampleTheta, Start, Theta, make_rule, norm_of
 
 STEPS, FEATURES = ("auto", "exact", "gradient"), ("auto", "explicit", "kernel")
@@ -61,29 +62,37 @@ _FROZEN = (
 )
 
 
+_CHECKS: dict[str, Check] = {
+    "tol": partial(check_number, low=0, closed="left"),
+    "step": partial(check_choice, choices=STEPS),
+    "sampling": partial(check_choice, choices=SAMPLINGS),
+    "features": partial(check_choice, choices=FEATURES),
+    "p": lambda _, value: ElasticNorm(p=value),  # it says what is wrong with p
+}
+
+
 @dataclass(frozen=True)
 class Task:
-    """What there is to learn: distinct samples, with targets as the loss takes them and weights C of their losses."""
+    """What there is to learn: samples, with targets y as the loss takes them and weights C of their losses."""
 
-    table: Any
-    X: Any
-    samples: Samples
+    training: Training
     loss: JointLoss
     y: Any
     C: np.ndarray
 
     def mark(self) -> tuple:
         """Return what tells one training set from another."""
-        parts = [self.X.data, self.X.indices, self.X.indptr] if sp.issparse(self.X) else [self.X]
+        X = self.training.X
+        parts = [X.data, X.indices, X.indptr] if sp.issparse(X) else [X]
         parts.append(self.y if isinstance(self.y, np.ndarray) else np.frombuffer(repr(self.y).encode(), np.uint8))
-        return self.X.shape, self.samples.rows.size, *(zlib.crc32(np.ascontiguousarray(part)) for part in parts)
+        return X.shape, self.C.size, *(zlib.crc32(np.ascontiguousarray(part)) for part in parts)
 
 
 @dataclass
 class Bench:
     """What one fit leaves for the next on the same data: bound kernels, their values, and where to start."""
 
-    bank: Any | None = None
+    bank: Any = None
     bias: np.ndarray | None = None
     source: Any = None
     start: Start | None = None
@@ -94,19 +103,14 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
     """Base class; see UFOMKLClassifier and UFOMKLRegressor."""
 
     def _check_parameters(self) -> None:
-        check_number("C", self.C, low=0)
-        for name in ("alpha", "tol"):
-            check_number(name, getattr(self, name), low=0, closed="left")
-        for name, choices in (("step", STEPS), ("sampling", SAMPLINGS), ("features", FEATURES)):
-            check_choice(name, getattr(self, name), choices)
-        check_choice("missing", self.missing, ("error", "ignore"))
-        check_choice("check_kernels", self.check_kernels, CHECKS)
-        ElasticNorm(p=self.p)  # says what is wrong with p
-        check_count("epochs", self.epochs)
-        if self.expected_samples is not None:
-            check_number("expected_samples", self.expected_samples, low=0, more=" or None")
+        check_parameters(self, _CHECKS)
         if self.step == "exact" and self.average:
             raise ValueError("average=True is for step='gradient': exact steps need no average.")
+
+    @property
+    def _has_own_loss(self) -> bool:
+        """Whether the loss is one of the user's own, which learns labels of any kind."""
+        return isinstance(self.loss, JointLoss)
 
     # -- fit ------------------------------------------------------------------------------------------------
 
@@ -120,13 +124,11 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
 
     def _learn(self, task: Task, bench: Bench) -> None:
         """Walk, and set the attributes."""
-        samples, seed = task.samples, check_random_state(self.random_state).randint(2**31 - 1)
+        samples, seed = task.training.samples, check_random_state(self.random_state).randint(2**31 - 1)
         theta, result = self._walk(task, bench, seed)
-        assert bench.bank is not None
         if not result.interrupted and self._wants_digits(bench.bank, theta, result):
             bench.bank, bench.source, bench.precision = None, None, "double"
             theta, result = self._walk(task, bench, seed)
-            assert bench.bank is not None
         bench.start = theta.state()
         self._last = task.mark(), self._frozen()["loss"], bench.start
         self._stream = self._following(bench.bank, theta, result)
@@ -137,24 +139,16 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         total = self._set_kernels(bench.bank, weights, result.norms, result.certificate)
         self._predictors = [self._predictor(bench.bank, theta, result, samples, total)]
         self.intercept_ = self._predictors[0].intercept
-        dual = samples.spread(theta.dual_point().T)
-        self.support_ = np.flatnonzero(np.any(dual != 0, axis=0))
-        self.dual_coef_ = dual[:, self.support_]
+        set_support(self, samples.spread(theta.dual_point().T))
         if self.tol > 0 and not self.converged_ and not result.interrupted:
-            warn(
-                f"{type(self).__name__} stopped after {self.n_iter_} epochs at the relative duality gap "
-                f"{self.gap_:.2e}, above tol={self.tol:.2e}; raise epochs or tol.",
-                ConvergenceWarning,
-            )
+            warn_not_converged(self, "epochs", gap_in_words(self), "raise epochs or tol")
 
     def _walk(self, task: Task, bench: Bench, seed: int) -> tuple[Theta, UfoResult]:
         theta = self._theta(task, bench)
-        quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")  # the result is looked at
-        with listen(print_step) if self.verbose else nullcontext(), quiet:
+        with watched(self), quiet():
             random = np.random.default_rng(seed)
             result = ufo(theta, epochs=self.epochs, sampling=self.sampling, tol=self.tol, random_state=random)
-        if not np.isfinite(result.certificate.gap) or not np.all(np.isfinite(result.coef)):
-            raise ValueError(OVERFLOWS)
+        check_finite(result.certificate, result.certificate.dual, result.coef)
         return theta, result
 
     def _wants_digits(self, bank: Any, theta: Theta, result: UfoResult) -> bool:
@@ -198,15 +192,15 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
 
     def _theta(self, task: Task, bench: Bench) -> Theta:
         if bench.bank is None:
-            bench.bank = self._bound(task.table, task.X[task.samples.rows], task.samples.weight, bench.precision)
+            data = task.training.data()
+            bench.bank = self._bound(data.table, data.X, data.weights, bench.precision)
             bench.bias = self._bias
         assert bench.bias is not None
         self._bias = bench.bias
         bank, loss, y, C = bench.bank, task.loss, task.y, task.C
-        own = isinstance(getattr(self, "loss", None), JointLoss)
-        if self.step == "exact" and own:
+        if self.step == "exact" and self._has_own_loss:
             raise ValueError("step='exact' needs a loss with a name, not one of your own.")
-        exact = not own and self.step != "gradient" and not self.average
+        exact = not self._has_own_loss and self.step != "gradient" and not self.average
         rule = make_rule(loss, self.alpha, float(C.sum()), bank.n_kernels, self.p, exact)
         if bench.source is None:
             bench.source = self._source(bank, loss.n_outputs)
@@ -254,14 +248,8 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
     def _following(self, bank: Any, theta: Theta, result: UfoResult) -> Stream:
         """Return the stream that partial_fit goes on with after a fit."""
         unit = float(theta.C.mean()) / self.C
-        stream = self._new_stream(bank, theta.loss, theta.n_samples, unit, isinstance(theta, FeatureTheta))
-        factor = follow_on(stream, theta, result)
-        if isinstance(stream, FeatureStream) and isinstance(theta, FeatureTheta):
-            stream.theta.v.theta[:] = factor * theta.v.theta
-            stream.theta.forget_average()
-        elif isinstance(stream, SampleStream):
-            kept = np.flatnonzero(np.any(theta.beta != 0, axis=1))
-            stream.X, stream.beta = bank.X[kept], factor * theta.beta[kept]
+        stream = self._new_stream(bank, theta.loss, theta.n_samples, unit, theta.vectors() is not None)
+        stream.go_on(bank.X, theta, result)
         return stream
 
     def _new_stream(self, bank: Any, loss: JointLoss, n_samples: int, unit: float, explicit: bool) -> Stream:
@@ -295,15 +283,14 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         if used.size == 0:
             raise ValueError("sample_weight is zero for every sample: there is nothing to learn from.")
         if used.size < weight.size:
-            X, weight = X[used], weight[used]
-            y = y[used] if isinstance(y, np.ndarray) else [y[i] for i in used]
+            X, y, weight = X[used], take(y, used), weight[used]
         if not hasattr(self, "_stream"):
             bank = self._bound(table, X, weight)
             explicit = self._maps(bank) is not None
             self._stream = self._new_stream(bank, loss, weight.size, float(weight.mean()), explicit)
             self._light_bank, self.trace_, self.n_seen_ = bank.on(X[:1]), [], 0
         check_views(X, [(entry.name, entry.positions) for entry in self._light_bank.bound])
-        if self.average and isinstance(self._stream, SampleStream):
+        if self.average and not self._stream.can_average:
             raise ValueError("average=True with partial_fit needs kernels with finite feature maps.")
         stream = self._stream.copied()  # an error leaves the old one
         stream.learn(X, y, weight / self._stream_is[1])
@@ -324,36 +311,30 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         self.n_iter_ = number
 
     def _stream_predictor(self, stream: Stream, total: float) -> Predictor:
-        if isinstance(stream, FeatureStream):
-            return self._feature_predictor(self._light_bank, stream.vectors(), stream.theta.v.first)
-        assert isinstance(stream, SampleStream)
-        rows = np.arange(stream.X.shape[0])
-        return self._sample_predictor(self._light_bank.on(stream.X), total * stream.beta.T, rows, rows.size)
+        features = stream.features()
+        if features is not None:
+            return self._feature_predictor(self._light_bank, *features)
+        X, beta = stream.samples()
+        rows = np.arange(X.shape[0])
+        return self._sample_predictor(self._light_bank.on(X), total * beta.T, rows, rows.size)
 
     # -- attributes -----------------------------------------------------------------------------------------
 
     def _set_kernels(self, bank: Any, weights: np.ndarray, norms: np.ndarray, certificate: Certificate) -> float:
         """Set all that is known of the kernels; returns the sum by which the weights were divided."""
         total = float(weights.sum())
-        self.weights_ = weights / total if total > 0 else weights
+        set_kernels(self, bank, weights / total if total > 0 else weights)
+        set_certificate(self, certificate)
         self.kernel_norms_ = norms
-        self.kernel_names_, self.kernel_groups_ = bank.names, bank.groups
-        self.group_names_, group_weights = sums_by_group(bank.groups, self.weights_[None])
-        self.group_weights_ = group_weights[0]
-        self.active_ = np.flatnonzero(self.weights_)
-        self.objective_, self.dual_objective_, self.gap_ = certificate.primal, certificate.dual, certificate.gap
-        self.converged_ = certificate.within(self.tol)
-        importances = bank.importances(self.weights_, self.n_features_in_)
-        self.feature_importances_ = importances / (importances.sum() or 1.0)
         self._light_bank = bank.on(bank.X[:1])
-        self.extra_: dict = {}
         return total
 
     def _predictor(self, bank: Any, theta: Theta, result: UfoResult, samples: Samples, total: float) -> Predictor:
-        if isinstance(theta, FeatureTheta):
-            spread = np.repeat(result.coef, np.diff(theta.v.first))
-            vectors = theta.v.theta * spread if result.components is None else result.components
-            return self._feature_predictor(bank, vectors, theta.v.first)
+        features = theta.vectors()
+        if features is not None:
+            vectors, first = features
+            learned = vectors * np.repeat(result.coef, np.diff(first))
+            return self._feature_predictor(bank, learned if result.components is None else result.components, first)
         if result.components is not None:
             return self._component_predictor(bank, result.components, samples.rows, samples.owner.size)
         return self._sample_predictor(bank, total * theta.beta.T, samples.rows, samples.owner.size)

@@ -37,6 +37,8 @@ class Stream(ABC):
         :meth:`Theta.stream_certificate`.
     """
 
+    can_average = False
+
     def __init__(self, loss: JointLoss, rule: Rule, walk: Walk) -> None:
         self.loss, self.rule, self.walk = loss, rule, walk
         self.certificate = Certificate(np.inf, -np.inf)
@@ -44,6 +46,35 @@ class Stream(ABC):
     @abstractmethod
     def learn(self, X: Any, y: Any, weight: np.ndarray) -> None:
         """Take a step at each sample, in order; y as the loss takes it, weight (n,) multiplies the losses."""
+
+    @abstractmethod
+    def take_over(self, X: Any, theta: Theta, factor: float) -> None:
+        """Begin with the steps of a walk on the samples X, times a factor."""
+
+    def features(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the f_k side by side, (n_outputs, n_features), and where each begins; None if samples are kept."""
+        return None
+
+    def samples(self) -> tuple[Any, np.ndarray]:
+        """Return the samples that are kept and their coefficients, (n_kept, n_outputs)."""
+        raise TypeError(f"{type(self).__name__} keeps no samples.")
+
+    def go_on(self, X: Any, theta: Theta, result: UfoResult) -> None:
+        """Go on after a walk on the samples X, which counts as the steps that it took.
+
+        What the certificate begins with are the losses and the dual point of that walk, and its predictor with the
+        stream's own regularizer: lambda may be another.
+        """
+        t, lam = float(len(result.trace) * theta.n_samples), 1.0 / theta.C.sum()
+        factor = t * lam if theta.rule.exact else t / theta.n_steps
+        self.walk.squared[:] = factor**2 * theta.walk.squared
+        self.walk.clock[:] = t, 0.0
+        losses = lam * (result.certificate.primal - theta.norm.value(result.norms))
+        regularizer = self.rule.lam * norm_of(self.rule).value(result.norms)
+        slopes = np.sqrt(np.maximum(theta.walk.squared, 0.0)) * factor / (t * lam)
+        offset = lam * (result.certificate.dual + theta.norm.conjugate(slopes))
+        self.walk.totals[:] = t * np.array([losses, offset, regularizer, 0.0])
+        self.take_over(X, theta, factor)
 
     def copied(self) -> Stream:
         """Return a stream that goes on by itself."""
@@ -97,6 +128,8 @@ class FeatureStream(Stream):
     True
     """
 
+    can_average = True
+
     def __init__(self, maps: FeatureMaps, X: Any, loss: JointLoss, rule: Rule, average: bool = False) -> None:
         self.theta = FeatureTheta(maps, X[:1], loss, None, np.ones(1), rule, average, remember=False)
         super().__init__(loss, rule, self.theta.walk)
@@ -115,11 +148,17 @@ class FeatureStream(Stream):
         other.walk = other.theta.walk = Walk(*(part.copy() for part in self.walk))
         return other
 
-    def vectors(self) -> np.ndarray:
-        """Return the f_k side by side, (n_outputs, n_features), of the last step or averaged."""
+    def take_over(self, X: Any, theta: Theta, factor: float) -> None:
+        features = theta.vectors()
+        assert features is not None
+        self.theta.v.theta[:] = factor * features[0]
+        self.theta.forget_average()
+
+    def features(self) -> tuple[np.ndarray, np.ndarray]:
+        vectors, first = self.theta.vectors()
         if self.theta.average:
-            return self.theta.mean_vectors()
-        return self.theta.v.theta * np.repeat(self.coef(), np.diff(self.theta.v.first))
+            return self.theta.mean_vectors(), first
+        return vectors * np.repeat(self.coef(), np.diff(first)), first
 
     def norms(self) -> np.ndarray:
         if self.theta.average:
@@ -165,27 +204,16 @@ class SampleStream(Stream):
         self.X, self.beta = rows[kept], theta.beta[kept]
         self.certificate = theta.stream_certificate()
 
+    def take_over(self, X: Any, theta: Theta, factor: float) -> None:
+        kept = np.flatnonzero(np.any(theta.beta != 0, axis=1))
+        self.X, self.beta = X[kept], factor * theta.beta[kept]
+
+    def samples(self) -> tuple[Any, np.ndarray]:
+        return self.X, self.beta
+
 
 def _padded(y: Any, n_old: int) -> Any:
     """Return the targets behind places for samples whose targets are not needed any more."""
     if isinstance(y, np.ndarray):
         return np.concatenate([np.zeros((n_old, *y.shape[1:]), y.dtype), y])
     return [None] * n_old + list(y)
-
-
-def follow_on(stream: Stream, theta: Theta, result: UfoResult) -> float:
-    """Let a stream go on after a batch, which counts as the steps that it took; return the factor of theta.
-
-    What the stream's certificate begins with are the batch's losses and dual point, and its predictor with the stream's
-    own regularizer: lambda may be another.
-    """
-    t, lam = float(len(result.trace) * theta.n_samples), 1.0 / theta.C.sum()
-    factor = t * lam if theta.rule.exact else t / theta.n_steps
-    stream.walk.squared[:] = factor**2 * theta.walk.squared
-    stream.walk.clock[:] = t, 0.0
-    losses = lam * (result.certificate.primal - theta.norm.value(result.norms))
-    regularizer = stream.rule.lam * norm_of(stream.rule).value(result.norms)
-    slopes = np.sqrt(np.maximum(theta.walk.squared, 0.0)) * factor / (t * lam)
-    offset = lam * (result.certificate.dual + theta.norm.conjugate(slopes))
-    stream.walk.totals[:] = t * np.array([losses, offset, regularizer, 0.0])
-    return factor

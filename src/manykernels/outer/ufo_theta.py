@@ -147,6 +147,10 @@ class Theta(ABC):
         self.walk.area[:] = 0.0
         self._averaged_from = self.n_steps
 
+    def vectors(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the theta_k side by side, (n_outputs, n_features), and where each begins; None if they are sums."""
+        return None
+
     @property
     def n_steps(self) -> float:
         """Steps taken so far."""
@@ -502,6 +506,9 @@ class FeatureTheta(Theta):
     def averaged(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         W = self.mean_vectors()
         return W, self._linear(W), self.lengths(W)
+
+    def vectors(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.v.theta, self.v.first
 
     def mean_vectors(self) -> np.ndarray:
         """Return the mean of the f_k over the steps, side by side, (n_outputs, n_features)."""

@@ -1,12 +1,14 @@
-"""What ``loss=`` of an estimator stands for."""
+"""What ``loss=`` and ``norm=`` of an estimator stand for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from manykernels.core.checks import check_choice
+from manykernels.core.checks import check_choice, is_number
+from manykernels.kernels.lazy_names import run_lengths
 from manykernels.losses import Loss
+from manykernels.norms import LpNorm, Norm
 
 
 def find_loss(given: Any, named: Mapping[str, Callable[[], Loss]], *, of_classes: bool) -> Loss:
@@ -21,7 +23,7 @@ def find_loss(given: Any, named: Mapping[str, Callable[[], Loss]], *, of_classes
 
     Examples
     --------
-    >>> from manykernels.estimators.chosen_loss import find_loss
+    >>> from manykernels.estimators.chosen import find_loss
     >>> from manykernels.losses import Hinge, SquaredHinge
     >>> find_loss("hinge", {"hinge": Hinge}, of_classes=True), find_loss(SquaredHinge(), {}, of_classes=True)
     (Hinge(), SquaredHinge())
@@ -33,3 +35,24 @@ def find_loss(given: Any, named: Mapping[str, Callable[[], Loss]], *, of_classes
         wanted = "classes" if of_classes else "numbers"
         raise ValueError(f"loss must be for {wanted}, but {given!r} is not.")
     return given
+
+
+def find_norm(given: Any) -> Norm:
+    """Return the norm that a parameter means: a number p is LpNorm(p).
+
+    Examples
+    --------
+    >>> from manykernels.estimators.chosen import find_norm
+    >>> find_norm(2)
+    LpNorm(p=2.0)
+    """
+    if isinstance(given, Norm):
+        return given
+    if is_number(given) and given >= 1:
+        return LpNorm(float(given))
+    raise ValueError(f"norm must be a number p in [1, inf] or a norm such as LpNorm(2), got {given!r}.")
+
+
+def of_groups(norm: Norm, groups: Sequence[str]) -> Norm:
+    """Return a norm that knows the group of every kernel."""
+    return norm.bind([name for name, count in run_lengths(groups) for _ in range(count)])

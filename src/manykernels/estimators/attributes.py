@@ -1,0 +1,92 @@
+"""The attributes that every fitted model has: what it says of its kernels, of its samples, and of how far it came."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from manykernels.core.notices import warn
+from manykernels.core.results import Certificate, Result
+from manykernels.core.samples import Samples
+from manykernels.estimators.predictor import Predictor
+from manykernels.kernels.lazy_names import sums_by_group
+
+
+def set_kernels(model: Any, bank: Any, weights: np.ndarray) -> None:
+    """Set what a model says of its kernels, given their weights: one for each, or a row of them for each class."""
+    rows = np.atleast_2d(weights)
+    model.weights_ = weights
+    model.kernel_names_, model.kernel_groups_ = bank.names, bank.groups
+    model.group_names_, sums = sums_by_group(bank.groups, rows)
+    model.group_weights_ = sums if weights.ndim > 1 else sums[0]
+    model.active_ = np.flatnonzero(np.any(rows > 0, axis=0))
+    importances = bank.importances(rows.mean(axis=0), model.n_features_in_)
+    model.feature_importances_ = importances / (importances.sum() or 1.0)
+    model.extra_ = {}
+
+
+def set_certificate(model: Any, certificate: Certificate) -> None:
+    """Set what encloses the optimum, and whether that is near enough."""
+    model.objective_, model.dual_objective_ = certificate.primal, certificate.dual
+    model.gap_, model.converged_ = certificate.gap, certificate.within(model.tol)
+
+
+def set_support(model: Any, beta: np.ndarray) -> None:
+    """Set the dual coefficients, (n_problems, n_samples), of samples that have one."""
+    model.support_ = np.flatnonzero(np.any(beta != 0, axis=0))
+    model.dual_coef_ = beta[:, model.support_]
+
+
+def set_machines(model: Any, bank: Any, results: list[Result], samples: Samples | None, offset: float) -> None:
+    """Set all that kernel machines have learned: one result for all tasks, or one for each.
+
+    ``offset`` goes to the intercepts. Without samples, their rows are elsewhere, and so are the dual coefficients.
+    """
+    machines = [replace(r.machine, intercept=r.machine.intercept + offset) for r in results]
+    model.intercept_ = np.concatenate([machine.intercept for machine in machines])
+    beta, rows, n_train = np.zeros((model.intercept_.size, 0)), np.zeros(0, np.int64), 0
+    if samples is not None:
+        beta = samples.spread(np.vstack([machine.beta for machine in machines]))
+        rows, n_train = samples.rows, samples.owner.size
+    model._predictors = [
+        Predictor.of(bank.learned(result.weights, machine), result.weights, rows, n_train)
+        for result, machine in zip(results, machines, strict=True)
+    ]
+    weights = np.array([result.weights for result in results])
+    set_kernels(model, bank, weights[0] if len(results) == 1 else weights)
+    set_support(model, beta)
+    _set_outcome(model, results)
+    for name in ("approximation_error_", "ranks_"):  # of an earlier fit
+        vars(model).pop(name, None)
+    vars(model).update(bank.attributes)
+
+
+def _set_outcome(model: Any, results: list[Result]) -> None:
+    """Set the sums of the certificates and of the work."""
+    certificates = [result.certificate for result in results]
+    total = Certificate(
+        primal=sum(certificate.primal for certificate in certificates),
+        dual=sum(certificate.dual for certificate in certificates),
+        rounding=max(certificate.rounding for certificate in certificates),
+    )
+    set_certificate(model, total)
+    if np.isnan(total.gap):  # a problem without a dual
+        model.converged_ = all(result.converged for result in results)
+    model.gap_is_exact_ = all(result.exact for result in results)
+    model.n_iter_ = max(result.n_iter for result in results)
+    model.n_inner_solves_ = sum(result.n_inner_solves for result in results)
+    model.trace_ = [step for result in results for step in result.trace]
+
+
+def gap_in_words(model: Any) -> str:
+    """Return how far a model came, as its warning states it."""
+    return f"relative duality gap {model.gap_:.2e}, above tol={model.tol:.2e}"
+
+
+def warn_not_converged(model: Any, steps: str, reached: str, remedy: str) -> None:
+    """Warn that a fit ended after so many steps of some kind, where it came, and what helps."""
+    words = f"{type(model).__name__} stopped after {model.n_iter_} {steps} at the {reached}; {remedy}."
+    warn(words, ConvergenceWarning)

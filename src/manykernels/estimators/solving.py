@@ -1,0 +1,90 @@
+"""Running solvers: who watches, what is made of numbers that overflow, and tasks side by side."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import AbstractContextManager, nullcontext
+from contextvars import copy_context
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from manykernels.core.progress import listen
+from manykernels.core.results import OVERFLOWS, Certificate, Result, Step
+from manykernels.core.samples import LEAST_WEIGHT
+from manykernels.outer.zero_kernels import without_zero_kernels
+from manykernels.problem import Problem
+
+if TYPE_CHECKING:
+    from manykernels.estimators.base import BaseMKL
+
+# NumPy says nothing of what overflows on the way: whoever uses this looks at the outcome.
+quiet = partial(np.errstate, over="ignore", invalid="ignore", divide="ignore")
+
+
+def print_step(step: Step) -> None:
+    """Print one line of a trace."""
+    print(
+        f"iteration {step.iteration:4d}  {step.seconds:8.2f} s  objective {step.objective:.8g}  "
+        f"gap {step.gap:.2e}  kernels {step.n_active}"
+    )
+
+
+def watched(estimator: Any) -> AbstractContextManager[None]:
+    """Print the steps inside the block if ``verbose`` asks for it; Ctrl-C then keeps the best model so far."""
+    return listen(print_step) if estimator.verbose else nullcontext()
+
+
+def check_costs(C: np.ndarray) -> None:
+    """Raise where C times a weight has lost its digits at the lower end of the range of doubles."""
+    lost = (C > 0) & (C < LEAST_WEIGHT)
+    if np.any(lost) or not np.any(C):
+        least = C[lost].min() if np.any(lost) else 0.0
+        raise ValueError(f"C times the sample weight must be 0 or at least {LEAST_WEIGHT:.2g}, got {least:.2g}.")
+
+
+def check_finite(certificate: Certificate, *parts: Any) -> None:
+    """Raise ValueError if the objective overflows: if its value, a part of the model, or the gap is not finite.
+
+    A gap that is not known is let pass.
+    """
+    if np.isinf(certificate.gap) or not all(np.all(np.isfinite(part)) for part in (certificate.primal, *parts)):
+        raise ValueError(OVERFLOWS)
+
+
+def checked(result: Result) -> Result:
+    """Return a result whose numbers are finite, or say that the objective overflows."""
+    # What is not finite in the coefficients is not in their quadratic form either.
+    check_finite(result.certificate, result.weights, result.machine.quadratic, result.machine.intercept)
+    return result
+
+
+def solve(estimator: BaseMKL, problems: list[Problem], starts: list[np.ndarray | None]) -> list[Result]:
+    """Solve problems that share a bank, side by side where it lets them and ``n_jobs`` says so."""
+    interrupted = threading.Event()
+    with watched(estimator):
+        if len(problems) == 1:
+            return [_solve_one(estimator, problems[0], starts[0], interrupted)]
+        # Each thread gets a copy of the context, so that those who listen hear every class.
+        jobs = [
+            delayed(copy_context().run)(_solve_one, estimator, problem, start, interrupted)
+            for problem, start in zip(problems, starts, strict=True)
+        ]
+        # A bank with rows on demand remembers its last problem, and uses all cores by itself; so does a device.
+        alone = not problems[0].bank.concurrent
+        # Shared memory, whatever backend is active: contexts and banks do not travel.
+        return Parallel(n_jobs=1 if alone else estimator.n_jobs, require="sharedmem")(jobs)
+
+
+def _solve_one(estimator: BaseMKL, problem: Problem, start: np.ndarray | None, interrupted: threading.Event) -> Result:
+    """Solve one of several problems; after Ctrl-C the rest gets one iteration each, for a whole model."""
+    max_iter = 1 if interrupted.is_set() else int(estimator.max_iter)
+    solver = estimator._solver()
+    extra = {"random_state": estimator.random_state} if solver.draws else {}
+    with quiet():
+        result = checked(solver(problem, tol=estimator.tol, max_iter=max_iter, start=start, **extra))
+    if result.interrupted:
+        interrupted.set()
+    return without_zero_kernels(problem, result)

@@ -1,0 +1,120 @@
+"""Training data, read and checked: what every ``fit`` begins with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_regressor
+from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from manykernels.banks import Data
+from manykernels.core.rows import CheckedRows, is_on_disk, refuse_row_source
+from manykernels.core.samples import Samples, distinct_samples
+
+
+@dataclass(frozen=True)
+class Training:
+    """Training data after all checks.
+
+    Attributes
+    ----------
+    table : DataFrame, array or CSR matrix
+        Where kernels look up their columns: the DataFrame that was given, else X.
+    X : array, CSR matrix or CheckedRows of shape (n_samples, n_features)
+    y : sequence of n_samples targets
+        Of all rows: classes, or numbers in double precision, or whatever a loss of a user's own takes.
+    weight : ndarray of shape (n_samples,)
+    samples : Samples
+        Those to learn from.
+    """
+
+    table: Any
+    X: Any
+    y: Any
+    weight: np.ndarray
+    samples: Samples
+
+    @property
+    def target(self) -> Any:
+        """The targets of the samples to learn from."""
+        return take(self.y, self.samples.rows)
+
+    def data(self) -> Data:
+        """Return what kernels are bound to."""
+        return Data(self.samples.of(self.X), self.table, self.samples.weight)
+
+
+def read_training(estimator: Any, given: Any, y: Any, sample_weight: Any) -> Training:
+    """Return the data and the targets after scikit-learn's checks, and the distinct samples.
+
+    A table on disk is not read, if the estimator can learn from its rows, and none of them is compared with another.
+    """
+    numeric = is_regressor(estimator)
+    if is_on_disk(given) and getattr(estimator, "approximation", None) is not None:
+        X = estimator._rows_on_disk(given, reset=True)
+        y = column_or_1d(y, warn=True)
+        assert_all_finite(y, input_name="y")
+        check_consistent_length(X, y)
+    else:
+        X, y = read_rows(estimator, given, y, numeric=numeric)
+    if numeric:
+        y = np.asarray(y, dtype=np.float64)
+    else:
+        check_classification_targets(y)
+    weight = read_weight(sample_weight, y)
+    if isinstance(X, CheckedRows):
+        return Training(table_of(given, X), X, y, weight, Samples.all_of(weight))
+    values = y if numeric else np.unique(y, return_inverse=True)[1]
+    return Training(table_of(given, X), X, y, weight, distinct_samples(X, values, weight))
+
+
+def read_rows(estimator: Any, given: Any, y: Any, *, numeric: bool, reset: bool = True) -> tuple[Any, np.ndarray]:
+    """Return X and y after scikit-learn's checks; ``reset`` is False for rows that follow others."""
+    refuse_row_source(given)
+    return validate_data(estimator, given, y, reset=reset, y_numeric=numeric, **estimator._data_rules())
+
+
+def read_any(estimator: Any, given: Any, y: Any, sample_weight: Any, reset: bool = True) -> Training:
+    """Return samples whose targets may be anything, one for each: they cannot be compared, and all are learned from."""
+    refuse_row_source(given)
+    X = validate_data(estimator, given, reset=reset, **estimator._data_rules())
+    if not hasattr(y, "__len__") or len(y) != X.shape[0]:
+        many = len(y) if hasattr(y, "__len__") else "no"
+        raise ValueError(f"y has {many} targets, but X has {X.shape[0]} samples.")
+    weight = read_weight(sample_weight, X)
+    # By place, whatever the index of a Series says.
+    return Training(table_of(given, X), X, list(y), weight, every_sample(weight))
+
+
+def read_weight(sample_weight: Any, rows: Any) -> np.ndarray:
+    """Return the weight of each of the rows; without any it is 1."""
+    return _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
+
+
+def take(y: Any, rows: np.ndarray) -> Any:
+    """Return the targets of some rows: an array of an array, a list of anything else."""
+    return y[rows] if isinstance(y, np.ndarray) else [y[i] for i in rows]
+
+
+def every_sample(weight: np.ndarray) -> Samples:
+    """Return all rows with a weight as samples of their own."""
+    used = weight > 0
+    return Samples(np.flatnonzero(used), np.where(used, np.cumsum(used) - 1, -1), weight[used], used.astype(float))
+
+
+def table_of(given: Any, X: Any) -> Any:
+    """Return what kernels look up their columns in: the DataFrame that was given, else the checked array."""
+    return given if hasattr(given, "columns") else X
+
+
+def set_columns(estimator: Any, n_features: int, names: Any = None) -> None:
+    """Set what scikit-learn's check of the data would, of data that it does not see."""
+    estimator.n_features_in_ = n_features
+    if names is not None and all(isinstance(name, str) for name in names):
+        estimator.feature_names_in_ = np.asarray(names, dtype=object)
+    elif hasattr(estimator, "feature_names_in_"):
+        del estimator.feature_names_in_
