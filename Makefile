@@ -12,11 +12,11 @@ test: .venv/installed-dev
 
 # Of each room and of the contracts what is quick and breaks when the room does: a minute on two cores. A test sees to it
 # that no room is left out.
-FAST = core compute/test_linalg.py compute/test_packed.py compute/test_pairwise.py compute/test_rowcache.py \
-	kernels/test_base.py kernels/test_bank.py kernels/test_columns.py losses norms inner test_problem.py \
-	contracts outer/test_newton.py outer/test_interior_point.py outer/test_automatic.py \
-	literature/test_cutting_planes.py literature/test_smo.py alignment/test_finite.py datasets distributed/test_bank.py \
-	tables reports/test_tables.py reports/test_intervals.py estimators/test_own_parts.py estimators/test_views.py \
+FAST = core compute/test_linalg.py compute/test_triangles.py compute/test_pairwise.py compute/test_rowcache.py \
+	kernels/test_base.py kernels/test_columns.py losses norms inner banks/test_packed.py banks/cluster/test_bank.py \
+	test_problem.py contracts outer/test_newton.py outer/test_interior_point.py outer/test_automatic.py \
+	literature/test_cutting_planes.py literature/test_smo_mkl.py alignment/test_finite.py datasets tables \
+	reports/test_terminal_tables.py reports/test_intervals.py estimators/test_own_parts.py estimators/test_views.py \
 	estimators/test_reduced.py cli/test_outputs.py test_layout.py test_environments.py
 
 test-fast: .venv/installed-dev

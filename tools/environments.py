@@ -31,7 +31,7 @@ SMOKE = (
     "estimators/test_sklearn_contract.py",
     "hostile/test_seeds.py",
     "inner/test_smo.py",
-    "kernels/test_bank.py",
+    "banks/test_packed.py",
     "outer/test_newton.py",
     "reports/test_report.py",
 )

@@ -38,6 +38,8 @@ _NEVER = -1e300
 _CHUNK = 64
 # The gradient is computed anew after more steps than this for each coefficient that is not 0, and so often at most.
 _FEW_STEPS, _ROUNDS = 4, 5
+# So it is where it has become this part of what it was: the rounding of what it was is still in it.
+_WORN = 1e-3
 # What rounding may leave of 1' beta, beside the size of beta, and how often it is removed.
 _IMBALANCE, _BALANCES = 1e-12, 3
 
@@ -402,11 +404,13 @@ def solve_box(
     max_iter = 1000 * y.size + 100_000 if max_iter is None else max_iter
     n_iter = 0
     for _ in range(_ROUNDS):
+        before = np.abs(gradient).max()
         done, worst = solve_in_place(
             K, diagonal, gradient, beta, lower, upper, float(epsilon), float(tol), max_iter - n_iter, intercept
         )
         n_iter += done
-        if n_iter <= _FEW_STEPS * np.count_nonzero(beta):
+        is_worn = np.abs(gradient).max() < _WORN * before
+        if n_iter <= _FEW_STEPS * np.count_nonzero(beta) and not is_worn:
             break
         # Each step has left its rounding in the gradient; anew, that costs a small part of the steps.
         gradient = _product(K, beta) - y

@@ -16,7 +16,7 @@ from manykernels import MKLClassifier
 from manykernels.banks import Placement, bind
 from manykernels.core.progress import listen
 from manykernels.kernels import Gaussian, standard_bank
-from tests.distributed.conftest import cluster_of
+from tests.banks.cluster.conftest import cluster_of
 
 
 @pytest.fixture(scope="module")
