@@ -93,6 +93,9 @@ def _as_bank(kernels: Any) -> KernelBank:
 
 def _bind_list(kernels: KernelBank, data: Data, recipe: Recipe, placement: Placement) -> Any:
     """Bind plain kernels and ladders, each kind in a bank of its own; both together are a composite."""
+    bank = kernels.hold(data, recipe, placement)
+    if bank is not None:
+        return bank
     ladders = kernels.ladders
     if ladders and placement.storage == "rows":
         raise TypeError(f"storage='rows' needs kernels one by one, got {ladders[0]!r}.")

@@ -63,6 +63,14 @@ class CombinesToMatrix(ABC):
         K.lost = self.lost_by_centering(weights)
         return K
 
+    def quad_forms(self, beta: np.ndarray, subset: np.ndarray | None = None) -> np.ndarray:
+        """Return beta' K_k beta of the kernels of the subset; a bank of one kernel with parameters has none."""
+        raise NotImplementedError
+
+    def derivative_forms(self, weights: np.ndarray, beta: np.ndarray) -> np.ndarray:
+        """Return beta' (dK/dd_k) beta: of a sum the quadratic forms, whatever the weights."""
+        return self.quad_forms(beta)
+
     @abstractmethod
     def terms(self, weights: np.ndarray) -> Terms:
         """Return the combined kernel as a sum of kernels, for any two samples."""

@@ -74,10 +74,6 @@ class CompositeBank(CombinesToMatrix):
         """Return an upper bound of the diagonal of each kernel of the subset."""
         return self._each(subset, (), lambda part, own: part.largest_diagonals(own))
 
-    def derivative_forms(self, weights: np.ndarray, beta: np.ndarray) -> np.ndarray:
-        """Return beta' (dK/dd_k) beta: of a sum the quadratic forms, whatever the weights."""
-        return self.quad_forms(beta)
-
     def matvecs(self, beta: np.ndarray, subset: np.ndarray | None = None, *, on_support: bool = False) -> np.ndarray:
         """Return K_k beta for the kernels of the subset (default: all), shape (len(subset), n)."""
         return self._rows_of(subset, (beta.size,), lambda part, own: part.matvecs(beta, own, on_support=on_support))

@@ -201,10 +201,6 @@ class LadderBank(CombinesToMatrix):
             out[own] = self.scale[own] ** 2 * np.sum((basis @ R.T) ** 2, axis=1)
         return out
 
-    def derivative_forms(self, weights: np.ndarray, beta: np.ndarray) -> np.ndarray:
-        """Return beta' (dK/dd_k) beta: of a sum the quadratic forms, whatever the weights."""
-        return self.quad_forms(beta)
-
     def matvecs(self, beta: np.ndarray, subset: np.ndarray | None = None, *, on_support: bool = False) -> np.ndarray:
         """Return K_k beta for the kernels of the subset (default: all), shape (len(subset), n)."""
         return self._few(subset, lambda bank: bank.matvecs(beta, on_support=on_support))

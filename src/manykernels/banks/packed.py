@@ -246,10 +246,6 @@ class PackedBank(CombinesToMatrix):
         np.maximum(out, 0.0, out=out)  # rounding can leave a tiny negative value where the form vanishes
         return out if beta.ndim == 2 else out[0]
 
-    def derivative_forms(self, weights: np.ndarray, beta: np.ndarray) -> np.ndarray:
-        """Return beta' (dK/dd_k) beta: of a sum the quadratic forms, whatever the weights."""
-        return self.quad_forms(beta)
-
     def matvecs(
         self, beta: np.ndarray, subset: Sequence[int] | np.ndarray | None = None, *, on_support: bool = False
     ) -> np.ndarray:

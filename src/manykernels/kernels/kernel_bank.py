@@ -100,6 +100,20 @@ class KernelBank:
         """The ladders, each of which stands for many kernels."""
         return [kernel for kernel in self.kernels if isinstance(kernel, GaussianLadder)]
 
+    def hold(self, data: Any, recipe: Any, placement: Any) -> Any:
+        """Return a bank of these kernels on training data, or None for one of the library's.
+
+        It is for subclasses whose kernels have a form that is cheaper than matrices.
+
+        Parameters
+        ----------
+        data : manykernels.banks.Data
+        recipe : manykernels.banks.Recipe
+        placement : manykernels.banks.Placement
+            What a bank cannot do of recipe and placement is a reason to return None.
+        """
+        return None
+
     def resolve(self, table: Any) -> list[BoundKernel]:
         """Return the plain kernels with the columns that each sees in the table, and warn of duplicates."""
         return _resolve(self.plain, table)

@@ -79,7 +79,7 @@ def _methods(problem: Problem) -> Iterator[Solver]:
     if not norm.has_closed_form or not has_gap:
         yield SPG
         return
-    if problem.bank.coarse_size is not None:
+    if problem.bank.coarse_size is not None or not NEWTON.needs | MULTILEVEL.needs <= problem.bank.can:
         # Near p = 1 the alternation takes long to raise the weight of a kernel that the first guess had left out.
         yield SPG if selects_few(norm) and norm.projection() is not None else GROUP_LASSO
         return
