@@ -136,7 +136,7 @@ def conjugate(name: str, y: np.ndarray, beta: np.ndarray, C: np.ndarray, epsilon
         value, inside = -part + beta**2 / (4 * cost), part >= -slack
     elif name == "logistic":
         s = np.clip(part / cost, 0, 1)
-        value, inside = cost * (_entropy(s) + _entropy(1 - s)), box
+        value, inside = cost * (_entropy(s) + _entropy_of_rest(s)), box
     elif name == "squared":
         value, inside = -part + beta**2 / (2 * cost), np.isfinite(beta)
     else:
@@ -147,6 +147,11 @@ def conjugate(name: str, y: np.ndarray, beta: np.ndarray, C: np.ndarray, epsilon
 
 def _entropy(s: np.ndarray) -> np.ndarray:
     return np.where(s > 0, s * np.log(np.where(s > 0, s, 1)), 0)
+
+
+def _entropy_of_rest(s: np.ndarray) -> np.ndarray:
+    """Return (1 - s) log(1 - s): beside a cost of 1e18, s is below the digits of 1 - s."""
+    return np.where(s < 1, (1 - s) * np.log1p(-np.where(s < 1, s, 0)), 0)
 
 
 def power_norm(values: np.ndarray, power: float) -> Any:

@@ -133,7 +133,10 @@ class _Run:
             if np.sqrt(rho) <= 0.1 * allowed or rho == 0.0:
                 return step
             product = np.append(direction[:-1], 0.0) + self._sums(curvature * self._predictions(direction))
-            length = rho / float(direction @ product)
+            bent = float(direction @ product)
+            if not bent > 0.0:
+                return step  # what is left of the gradient is below the smallest numbers
+            length = rho / bent
             step += length * direction
             residual -= length * product
             scaled = residual / diagonal

@@ -33,6 +33,8 @@ _MOST_SETS = 30
 _STEPS = 200  # pair steps for each sample of a set, at most
 _LINE = 1e-3  # share of the derivative at 0 that may be left at the end of a line search
 _NEWTON_STEPS = 60
+# An iteration that raises the dual by less than this part of what is missing gains nothing; so many end the run.
+_LEAST_RISE, _PATIENCE = 1e-9, 10
 
 
 def smo(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: np.ndarray | None = None) -> Result:
@@ -116,12 +118,15 @@ class PairSteps:
         if start is not None:
             K = problem.bank.combine(problem.norm.scaled(start))
             self.set_beta(recorder.solve(K, None, max(self.tol, 1e-2)).beta)
+        dual, n_idle = -np.inf, 0
         for _ in range(max_iter):
             moved = self._iterate()
             weights = self.weights() if self.forms.any() else problem.norm.initial_weights(self.forms.size)
             certificate = problem.certificate(weights, self._machine(weights), self.forms)
             recorder.record(weights, self._machine(weights), certificate)
-            if certificate.within(self.tol) or not moved or recorder.is_stuck:
+            rise, dual = certificate.dual - dual, certificate.dual
+            n_idle = n_idle + 1 if rise <= _LEAST_RISE * (certificate.primal - dual) else 0
+            if certificate.within(self.tol) or not moved or n_idle > _PATIENCE or recorder.is_stuck:
                 break
 
     def _machine(self, weights: np.ndarray) -> Machine:
