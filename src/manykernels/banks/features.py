@@ -25,7 +25,7 @@ from manykernels.core.results import Iterate
 from manykernels.kernels.approximate import UNCOUNTED, approximate_kernels, errors_of_values, lost_traces
 from manykernels.kernels.feature_maps import FeatureMaps, Nystroem
 from manykernels.kernels.missing import CENTER_NEEDS_ALL, observed, spread, there
-from manykernels.kernels.normalize import KINDS
+from manykernels.kernels.normalize import KINDS, checked_diagonal
 from manykernels.kernels.shared_distances import BoundKernel
 
 OFFERS = frozenset({"coefficients", "combine", "quad_forms", "derivative_forms", "largest_diagonals", "tail"})
@@ -176,7 +176,7 @@ class FeatureBank:
                 if mask is not None and self.is_centered:
                     raise ValueError(CENTER_NEEDS_ALL)
                 present[k] += float(weight.sum() if mask is None else weight @ mask)
-                diagonal = spread(entry.kernel.diagonal(there(V, mask)), mask)
+                diagonal = spread(checked_diagonal(entry.kernel, there(V, mask), entry.name), mask)
                 traces[k] += float(weight @ diagonal)
                 top[k] = max(top[k], float(diagonal.max(initial=0.0)))
         return (present.copy() if self.is_cosine else traces), present, np.ones_like(top) if self.is_cosine else top

@@ -23,6 +23,7 @@ from manykernels.core.checks import is_count, is_number
 from manykernels.kernels.base import Gaussian, Kernel
 from manykernels.kernels.feature_maps import Nothing, Nystroem, RandomFourier
 from manykernels.kernels.missing import observed, there
+from manykernels.kernels.normalize import checked_diagonal
 from manykernels.kernels.shared_distances import BoundKernel
 
 METHODS = (None, "nystroem", "fourier")
@@ -143,6 +144,7 @@ def take_rows(X: Any, rows: np.ndarray) -> Any:
 
 def _approximation(entry: BoundKernel, V: Any, method: str, rank: float, seed: int, purse: _Purse) -> Kernel:
     kernel = entry.kernel
+    checked_diagonal(kernel, V, entry.name)
     own = kernel.features(V[:1] if V.shape[0] else np.zeros((1, V.shape[1])))
     if own is not None and (rank < 1 or own.shape[1] <= rank):
         return kernel

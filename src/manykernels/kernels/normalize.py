@@ -23,6 +23,7 @@ from manykernels.compute.compiled import njit
 from manykernels.compute.threads import parallel
 from manykernels.compute.triangles import row_blocks, segment_matvec
 from manykernels.core.checks import check_choice
+from manykernels.kernels.base import Kernel
 from manykernels.kernels.missing import CENTER_NEEDS_ALL, observed
 from manykernels.kernels.shared_distances import BoundKernel, KernelGroup, make_groups, make_views
 
@@ -52,7 +53,8 @@ class Normalization:
         """About how far the values of each kernel are off since larger numbers were subtracted; None: not centered."""
         if self.totals is None or self.raw_level is None:
             return None
-        return 2.0**-53 * self.scale * self.raw_level
+        # Four numbers of the size of the raw ones, each rounded by itself, make one value.
+        return 2.0**-52 * self.scale * self.raw_level
 
     @property
     def fits_single(self) -> bool:
@@ -174,7 +176,7 @@ def learn_normalization(
         diagonals = group.diagonals(view)
         for k in group.indices:
             with np.errstate(over="ignore", invalid="ignore"):
-                diagonal = _checked_diagonal(next(diagonals), bound[k].name)
+                diagonal = _checked(next(diagonals), bound[k].name)
             if inverse_norms is not None:
                 if np.any((diagonal > 0) & (diagonal < _LEAST_LEVEL)):
                     raise too_small(bound[k].name, float(diagonal[diagonal > 0].min()))
@@ -228,10 +230,16 @@ def _inverse_root(diagonal: np.ndarray) -> np.ndarray:
     return np.where(positive, 1.0 / np.sqrt(np.where(positive, diagonal, 1.0)), 0.0)
 
 
-def _checked_diagonal(diagonal: np.ndarray, name: str) -> np.ndarray:
+def checked_diagonal(kernel: Kernel, X: Any, name: str) -> np.ndarray:
+    """Return the diagonal of a kernel; raise ValueError if it overflows or has an entry below 0."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _checked(np.asarray(kernel.diagonal(X), dtype=np.float64), name)
+
+
+def _checked(diagonal: np.ndarray, name: str) -> np.ndarray:
     if not np.all(np.isfinite(diagonal)):
         raise ValueError(f"The kernel {name!r} overflows on this data: scale the features, e.g. by StandardScaler.")
-    if diagonal.min() < 0:
+    if diagonal.min(initial=0.0) < 0:
         raise ValueError(
             f"The kernel {name!r} is not positive semidefinite: its diagonal has the entry {diagonal.min():.3g}."
         )

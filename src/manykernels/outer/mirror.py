@@ -23,7 +23,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from manykernels.compute.threads import one_blas_thread
-from manykernels.core.results import Certificate, Machine, Result
+from manykernels.core.results import OVERFLOWS, Certificate, Machine, Result
 from manykernels.core.solver import Solver
 from manykernels.losses import Loss
 from manykernels.norms import MixedNorm, Norm
@@ -184,6 +184,8 @@ class MirrorDescent:
             quad_forms = problem.quad_forms(machine)
             # gamma is best for these forms, so the value with it is the maximum over gamma at this beta.
             self.eta = norm.group_weights(norm.sums(shares * quad_forms))
+            if not np.all(np.isfinite(self.eta)):
+                raise ValueError(OVERFLOWS)
             before, value = value, self._value(machine, shares, quad_forms)
             at_rest = norm.q == 1 or norm.n_groups == 1 or value - before <= rest * abs(value)
             if at_rest or turns == _MOST_TURNS or self.recorder.is_stuck:
