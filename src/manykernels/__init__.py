@@ -46,18 +46,20 @@ __all__ = [
 ]
 _PARTS = (
     "alignment",
+    "banks",
     "compute",
     "core",
     "datasets",
-    "distributed",
     "estimators",
     "inner",
     "kernels",
+    "literature",
     "losses",
     "norms",
     "outer",
     "problem",
     "reports",
+    "tables",
 )
 
 

@@ -113,6 +113,7 @@ def test_parts_of_the_package_are_there_when_asked_for():
     code = (
         "import manykernels\nassert manykernels.kernels.Gaussian(1.0)\nassert manykernels.norms.LpNorm(2.0)\n"
         "assert {'MKLClassifier', 'kernels'} <= set(dir(manykernels))\n"
+        "[getattr(manykernels, name) for name in dir(manykernels)]\n"
         "from manykernels import *\nassert MKLClassifier is manykernels.MKLClassifier\n"
         "try:\n    manykernels.absent\nexcept AttributeError as error:\n    print(error)\n"
     )

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import manykernels.outer.automatic as choice
+from manykernels.banks.packed import PackedBank
 from manykernels.core.progress import listen
 from manykernels.losses import Hinge
 from manykernels.norms import LpNorm
@@ -27,7 +28,7 @@ class Sized:
 
     def __init__(self, p, n_samples, n_kernels):
         self.norm, self.loss, self.y, self.memory = LpNorm(p), Hinge(), np.empty((1, n_samples)), None
-        self.bank = type("Bank", (), {"n_kernels": n_kernels, "can": {"quad_forms"}, "coarse_size": None})
+        self.bank = type("Bank", (), {"n_kernels": n_kernels, "can": PackedBank.can, "coarse_size": None})
 
 
 @pytest.mark.parametrize(

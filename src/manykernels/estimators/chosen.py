@@ -44,7 +44,7 @@ def find_norm(given: Any) -> Norm:
     --------
     >>> from manykernels.estimators.chosen import find_norm
     >>> find_norm(2)
-    LpNorm(p=2.0)
+    LpNorm(p=2)
     """
     if isinstance(given, Norm):
         return given
