@@ -504,7 +504,9 @@ def test_a_bound_of_the_estimates_is_positive(B):
 
 def test_families_keep_to_their_memory():
     big = np.random.default_rng(0).normal(size=(300, 2))
-    with pytest.raises(MemoryError, match=r"ProductKernels\(1 kernels, degree=5\): 5 kernels on 300 samples needs 15.8 MB"):
+    with pytest.raises(
+        MemoryError, match=r"ProductKernels\(1 kernels, degree=5\): 5 kernels on 300 samples needs 15.8 MB"
+    ):
         bind_family(ProductKernels([Linear()], 5), big, placement=Placement(budget="10MB"))
     bound = bind_family(GaussianFamily(1e-3, 1e3), big, placement=Placement(budget="20MB"))
     best = bound.best(np.outer(big[:, 0], big[:, 0]))
