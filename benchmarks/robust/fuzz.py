@@ -1,6 +1,7 @@
 """Hostile fits, as many as asked, judged by a referee of its own; one line for each class of outcome.
 
-    python -m benchmarks.robust.fuzz [--fits 10000] [--seed 0] [--seconds 3600] [--deadline 60] [--out faults.jsonl]
+    python -m benchmarks.robust.fuzz [--fits 10000] [--jobs 16] [--seed 0] [--seconds 3600] [--deadline 60]
+                                   [--out faults.jsonl]
     python -m benchmarks.robust.fuzz --replay SEED      # one case: what it is, what came of it, and the traceback
     python -m benchmarks.robust.fuzz --reduce SEED      # the simplest case with the same fault
     python -m benchmarks.robust.fuzz --fix scale=1.0 --fix related=True     # fields that are not drawn
@@ -18,10 +19,13 @@ import collections
 import json
 import math
 import os
+import queue
 import selectors
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -180,28 +184,59 @@ class Tally:
                 print(f"{count:6d}  seed {self.example[name]:<8d} {name}")
 
 
-def fuzz(own: argparse.Namespace) -> int:
-    """Run the fits and return how many faults there were."""
-    fixed = [part for pair in own.fix for part in ("--fix", pair)]
-    tally, worker, started = Tally(), Worker(["--memory", str(own.memory), *fixed]), time.monotonic()
-    log = own.out.open("a") if own.out else None
+def fuzz(options: argparse.Namespace) -> int:
+    """Run the fits, on as many workers as there are jobs, and return how many faults there were."""
+    arguments = ["--memory", str(options.memory), *(word for pair in options.fix for word in ("--fix", pair))]
+    seeds = iter(range(options.seed, options.seed + options.fits))
+    answers: queue.SimpleQueue = queue.SimpleQueue()
+    end = time.monotonic() + options.seconds
+    threads = [
+        threading.Thread(target=_answer, args=(seeds, answers, arguments, options.deadline, end), daemon=True)
+        for _ in range(options.jobs)
+    ]
+    for thread in threads:
+        thread.start()
+    tally = Tally()
     try:
-        for seed in range(own.seed, own.seed + own.fits):
-            if time.monotonic() - started > own.seconds:
-                break
-            answer = worker.judged(seed, own.deadline)
-            tally.add(answer)
-            if log and answer["faults"]:
-                print(json.dumps(answer), file=log, flush=True)
-            if own.every and tally.fits % own.every == 0:
-                print(f"{tally.fits} fits, {sum(tally.faults.values())} faults, {time.monotonic() - started:.0f} s",
-                      flush=True)  # fmt: skip
+        _collect(answers, len(threads), tally, options)
     except KeyboardInterrupt:
         print("interrupted")
+    tally.show()
+    return sum(tally.faults.values())
+
+
+def _answer(
+    seeds: Iterator[int], answers: queue.SimpleQueue, arguments: list[str], deadline: float, end: float
+) -> None:
+    """Put the answers of a worker of one's own into the queue, and None when the seeds or the time are over."""
+    worker = Worker(arguments)
+    try:
+        for seed in seeds:  # an iterator over a range hands out each seed once, whichever thread asks
+            if time.monotonic() > end:
+                break
+            answers.put(worker.judged(seed, deadline))
     finally:
         worker.end()
-        tally.show()
-    return sum(tally.faults.values())
+        answers.put(None)
+
+
+def _collect(answers: queue.SimpleQueue, n_workers: int, tally: Tally, options: argparse.Namespace) -> None:
+    """Count the answers until all workers are done."""
+    started = time.monotonic()
+    while n_workers:
+        answer = answers.get()
+        if answer is None:
+            n_workers -= 1
+            continue
+        tally.add(answer)
+        if options.out and answer["faults"]:
+            with options.out.open("a") as log:
+                print(json.dumps(answer), file=log)
+        if options.every and tally.fits % options.every == 0:
+            print(
+                f"{tally.fits} fits, {sum(tally.faults.values())} faults, {time.monotonic() - started:.0f} s",
+                flush=True,
+            )
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -257,6 +292,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fits", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0, help="of the first fit")
+    parser.add_argument("--jobs", type=int, default=1, help="fits at the same time")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="end after this time")
     parser.add_argument("--deadline", type=float, default=60.0, help="processor time of one fit in seconds")
     parser.add_argument("--memory", type=float, default=8.0, help="address space of the worker in GB")
@@ -269,19 +305,19 @@ def main() -> None:
     )
     parser.add_argument("--fault", default="", help="with --reduce: part of the name of the fault to keep")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
-    own = parser.parse_args()
-    fixed = {name: ast.literal_eval(value) for name, _, value in (pair.partition("=") for pair in own.fix)}
-    if own.worker:
-        limit_memory(own.memory)
+    options = parser.parse_args()
+    fixed = {name: ast.literal_eval(value) for name, _, value in (pair.partition("=") for pair in options.fix)}
+    if options.worker:
+        limit_memory(options.memory)
         work(fixed)
         return
-    if own.replay is not None or own.reduce is not None:
+    if options.replay is not None or options.reduce is not None:
         from tests.hostile.cases import case_of_seed
 
-        case = case_of_seed(own.replay if own.reduce is None else own.reduce, **fixed)
-        replay(case if own.reduce is None else reduced(case, own.fault))
+        case = case_of_seed(options.replay if options.reduce is None else options.reduce, **fixed)
+        replay(case if options.reduce is None else reduced(case, options.fault))
         return
-    sys.exit(1 if fuzz(own) else 0)
+    sys.exit(1 if fuzz(options) else 0)
 
 
 if __name__ == "__main__":
