@@ -28,6 +28,8 @@ from manykernels.norms import Norm
 
 # The dual is flat around its best point, so that this error of the point costs its square.
 _FINE = 1e-7
+# Of a prediction, as a part of the two terms that it is the sum of.
+_LAST_BIT = 2.0**-53
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,7 @@ class Problem:
         return -min(float(inside.fun), loss_at(end))
 
     def rounding(self, K: CombinedKernel, machine: Machine) -> float:
-        """Return about how far rounded kernel values move the primal value.
+        """Return about how far rounded kernel values, and the last bit of predictions, move the primal value.
 
         A loss moves by as much as it differs at the distance by which its prediction does: a sample at a corner of its
         loss counts, whatever its beta is.
@@ -136,6 +138,7 @@ class Problem:
 
         def passed_on(errors: np.ndarray) -> float:
             value, z = self.loss.value, machine.decision + machine.intercept[:, None]
+            errors = errors + _LAST_BIT * (np.abs(machine.decision) + np.abs(machine.intercept[:, None]))
             worst = np.maximum(value(self.y, z + errors), value(self.y, z - errors))
             return float(np.sum(self.C * (worst - value(self.y, z))))
 

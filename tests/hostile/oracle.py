@@ -271,7 +271,8 @@ def certificate(case: Case, problem: Problem, kernels: np.ndarray, weights, beta
     changes = [after - before for after, before in pairs if np.isfinite(after) and np.isfinite(before)]
     if case.norm[0] == "penalty":
         changes.append(abs(dual - _best_between(case, problem, B, q + Long(2.0**-52) * size)))
-    rounding = _rounding(case, problem, kernels, d * lost, B, decision)
+    last_bits = np.abs(np.asarray(intercept).astype(Long))[:, None]
+    rounding = _rounding(case, problem, kernels, d * lost, B, decision, last_bits)
     return Certificate(float(regularizer + losses), float(dual), rounding + float(sum(changes)))
 
 
@@ -301,14 +302,15 @@ def _best_between(case: Case, problem: Problem, B: np.ndarray, q: np.ndarray) ->
     return max(value(end), value(low), value(high))
 
 
-def _rounding(case: Case, problem: Problem, kernels, d, B, decision, offset: float = 0.0) -> float:
+def _rounding(case: Case, problem: Problem, kernels, d, B, decision, added) -> float:
     """Return about how far an error of 2^-52 in each term of K beta moves the losses.
 
     An error e of a prediction moves a loss of slope s by s e, and one that is a square, bend r^2, by bend e^2 besides:
-    where r is 0, that is all of it. So does half a unit in the last place of an offset that is not published.
+    where r is 0, that is all of it. So does half a unit in the last place of what is added: the intercept, or an
+    offset that is not published.
     """
     moved = np.einsum("k,ktn->tn", d, np.array([[np.abs(K) @ np.abs(b) for b in B] for K in kernels]))
-    errors = Long(2.0**-52) * moved + Long(2.0**-53) * abs(offset)
+    errors = Long(2.0**-52) * moved + Long(2.0**-53) * abs(added)
     loss, y = build.loss_of(case), problem.Y
     bend = {"squared": Long(0.5), "squared_hinge": Long(1)}.get(loss, Long(0))
     if loss == "squared":
@@ -325,7 +327,8 @@ def ufo_certificate(
 ) -> tuple[Certificate, np.ndarray, np.ndarray]:
     """Return UFO-MKL's certificate at the dual point beta (t, n) with components of these norms along it.
 
-    And the decisions there, with the sums of the sizes of their terms. A bias is a constant in each kernel, its mean
+    And the decisions there, with the sums of the sizes of their terms, the larger the fewer digits of the norms are
+    known. A bias is a constant in each kernel, its mean
     diagonal: ``kernels`` hold it. The norms are asked for, since they follow from beta only up to rounding where all
     roots of quadratic forms are near the threshold.
     """
@@ -336,7 +339,10 @@ def ufo_certificate(
     e = elastic_power(len(kernels))
     coefficients = np.where(s > 0, a / np.where(s > 0, s, 1), 0)
     decision = np.einsum("k,ktn->tn", coefficients, products)
-    sizes = np.einsum("k,kij,tj->ti", coefficients, np.abs(kernels), np.abs(B))
+    # A norm is the root of a sum with terms of both signs, of which single precision keeps seven digits.
+    terms = np.array([sum(np.abs(b) @ np.abs(K) @ np.abs(b) for b in B) for K in kernels])
+    known = np.where(s > 0, 1 + Long(2.0**-24) * terms / np.where(s > 0, s, 1) ** 2, 1)
+    sizes = np.einsum("k,kij,tj->ti", coefficients * known, np.abs(kernels), np.abs(B))
     loss = build.loss_of(case)
     losses = np.sum(problem.costs * loss_value(loss, problem.Y, decision, case.epsilon))
     primal = power_norm(a, e) ** 2 / 2 + mu * a.sum() + losses

@@ -77,6 +77,37 @@ NUMBERS = {
         approximation="fourier",
         rank=100,
     ),
+    "predictions that are best from the start": Case(
+        task="multiclass",
+        seed=320,
+        n=7,
+        d=1,
+        values="integers",
+        kernels=(LINEAR,),
+        loss="logistic",
+        normalize="trace",
+        intercept=False,
+    ),
+    "targets of 1e160, steps in the weights": Case(task="regression", y_scale=1e160, solver="reduced_newton"),
+    "features of data of 1e-160": Case(
+        scale=1e-160, kernels=(KernelRecipe("overlap"),), loss="squared", solver="mirror", approximation="fourier"
+    ),
+    "cubes of 1e27, aligned": Case(
+        estimator="two_stage",
+        d=5,
+        scale=1e22,
+        shift=1e27,
+        kernels=(KernelRecipe("polynomial", 0.3, columns=(3, 4), degree=3),),
+        normalize=None,
+    ),
+    "samples that differ by 1e-5, UFO": Case(
+        estimator="ufo",
+        seed=930,
+        n=2,
+        scale=1e-30,
+        shift=1e-25,
+        kernels=(KernelRecipe("overlap"), LINEAR, KernelRecipe("polynomial", 0.03)),
+    ),
     "a polynomial without normalization": Case(
         task="regression", n=40, scale=10.0, shift=2000.0, C=1e3, kernels=(KernelRecipe("polynomial"),), normalize=None
     ),
@@ -96,6 +127,9 @@ WEIGHTS = {
         n=4, loss="squared", norm=("penalty", 1.0, 1e-2), C=1e-6, weights="one 5e-324"
     ),
     "a weight of 1e-300, huge targets": Case(task="regression", n=2, y_scale=1e12, C=100.0, weights="one 1e-300"),
+    "a cost of 1e12 and the last bit of the intercept": Case(
+        n=2, kernels=(KernelRecipe("polynomial", columns=(0,), degree=3, coef0=0.0),), C=1e-6, weights="one 1e12"
+    ),
     "a cost of 1e12 at the corner of its loss": Case(
         task="regression",
         seed=185,

@@ -5,6 +5,7 @@ import pytest
 from scipy.linalg import cholesky
 from scipy.optimize import minimize
 
+from manykernels.inner import newton_cg
 from manykernels.inner.newton import solve
 from manykernels.losses import Logistic, Squared, SquaredHinge
 from tests.reference import oracle
@@ -153,3 +154,15 @@ def test_max_iter_is_kept():
     solution = solve(K, y, np.full(40, 1e6), Logistic(), tol=1e-15, max_iter=2)
     assert solution.n_iter == 2
     assert not solution.converged
+
+
+def test_predictions_that_are_best_from_the_start_get_the_coefficients_that_prove_it():
+    """X'y = 0, so that no slope helps: beta = -l'(0) all the same."""
+    X, y = np.array([[3.0, 2, 3, 0, 2, -1, -1]]).T, np.array([-1.0, 1, -1, -1, 1, -1, -1])
+    K, C, loss = X @ X.T, np.full(7, 2.0), Logistic()
+    for solution in (
+        solve(K, y, C, loss, intercept=False, tol=1e-12),
+        newton_cg.solve(lambda V: V @ K, K.diagonal(), y, C, loss, intercept=False, tol=1e-12),
+    ):
+        assert solution.converged
+        np.testing.assert_allclose(solution.beta, -C * loss.derivative(y, np.zeros(7)), atol=1e-12)

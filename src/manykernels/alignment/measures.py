@@ -272,8 +272,14 @@ def feature_space_scorer(estimator: Any, X: Any, y: Any) -> float:
 
 
 def centered_norms(bank: Any, weight: np.ndarray) -> np.ndarray:
-    """Return ||K_c||_w of all kernels of a bank, 0 where that is only rounding."""
+    """Return ||K_c||_w of all kernels of a bank, 0 where that is only rounding; raise ValueError where it overflows."""
     norms = np.sqrt(np.maximum(bank.centered_squares(weight), 0.0))
+    overflowing = np.flatnonzero(~np.isfinite(norms))
+    if overflowing.size:
+        raise ValueError(
+            f"The kernel {bank.names[int(overflowing[0])]!r} is too large on this data to be aligned: the squares of "
+            "its values overflow; scale the features or normalize the kernels."
+        )
     # What centering leaves of a constant kernel is rounding.
     norms[norms <= rounding_level(bank, weight)] = 0.0
     return norms

@@ -25,7 +25,7 @@ from manykernels.core.results import Iterate
 from manykernels.kernels.approximate import UNCOUNTED, approximate_kernels, errors_of_values, lost_traces
 from manykernels.kernels.feature_maps import FeatureMaps, Nystroem
 from manykernels.kernels.missing import CENTER_NEEDS_ALL, observed, spread, there
-from manykernels.kernels.normalize import KINDS, checked_diagonal
+from manykernels.kernels.normalize import KINDS, LEAST_LEVEL, checked_diagonal, too_small
 from manykernels.kernels.shared_distances import BoundKernel
 
 OFFERS = frozenset({"coefficients", "combine", "quad_forms", "derivative_forms", "largest_diagonals", "tail"})
@@ -194,6 +194,8 @@ class FeatureBank:
         left = traces - self._squared_mean()
         is_zero = left <= _CONSTANT * traces
         scale = np.ones(self.n_kernels)
+        for k in np.flatnonzero(~is_zero & (left < LEAST_LEVEL * present)):
+            raise too_small(self.names[k], float(left[k] / present[k]))
         if normalize in ("trace", "mean_diag"):
             scale = (1.0 if normalize == "trace" else present) / np.where(is_zero, 1.0, left)
         scale[is_zero] = 0.0

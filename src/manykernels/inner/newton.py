@@ -27,6 +27,8 @@ from manykernels.compute.threads import one_blas_thread
 _SUFFICIENT_DECREASE = 1e-4
 _LEAST_CURVATURE = 1e-14
 _LEAST_STEP = 1e-10
+# Of the objective, which is a sum of many terms: relative.
+_ROUNDING = 1e-15
 
 
 class _Smooth(Protocol):
@@ -110,13 +112,14 @@ def _iterate(
         target_decision = K @ target
         slopes = C * loss.derivative(y, decision + b)
         promise = -(beta @ (target_decision - decision)) - slopes @ (target_decision - decision + target_b - b)
-        step = 1.0
-        while promise > 0.0 and step >= _LEAST_STEP:
+        # Where no prediction need change, the Newton point still has the coefficients that prove it.
+        rounding, step = _ROUNDING * abs(objective), 1.0
+        while promise >= -rounding and step >= _LEAST_STEP:
             mixed = (1 - step) * beta + step * target
             mixed_decision = (1 - step) * decision + step * target_decision
             mixed_b = (1 - step) * b + step * target_b
             value = _objective(loss, y, C, mixed, mixed_decision, mixed_b)
-            if value <= objective - _SUFFICIENT_DECREASE * step * promise:
+            if value <= objective - _SUFFICIENT_DECREASE * step * promise + rounding:
                 beta, decision, b, objective = mixed, mixed_decision, mixed_b, value
                 break
             step *= 0.5

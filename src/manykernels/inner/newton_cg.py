@@ -23,6 +23,8 @@ from manykernels.inner.newton import NewtonSolution, _Smooth
 _SUFFICIENT_DECREASE = 1e-4
 _LEAST_CURVATURE = 1e-14
 _LEAST_STEP = 1e-10
+# Of the objective, which is a sum of many terms: relative.
+_ROUNDING = 1e-15
 _RESIDUALS = 1e-8, 1e-3  # of the right-hand side, at least and at most, are left by the conjugate gradients
 _MOST_STEPS = 1000
 Product = Callable[[np.ndarray], np.ndarray]
@@ -101,11 +103,12 @@ class _Run:
             slopes = self.C * self.loss.derivative(self.y, decision + b)
             promise = -float(beta @ climb) - float(slopes @ (climb + way_b))
             residual = float(np.clip(promise / max(abs(objective), 1e-300), *_RESIDUALS))
-            step = 1.0
-            while promise > 0.0 and step >= _LEAST_STEP:
+            # As in newton.py: the Newton point has the coefficients that prove what the predictions are worth.
+            rounding, step = _ROUNDING * abs(objective), 1.0
+            while promise >= -rounding and step >= _LEAST_STEP:
                 there = beta + step * way, decision + step * climb, b + step * way_b
                 value = self.objective(*there)
-                if value <= objective - _SUFFICIENT_DECREASE * step * promise:
+                if value <= objective - _SUFFICIENT_DECREASE * step * promise + rounding:
                     (beta, decision, b), objective = there, value
                     break
                 step *= 0.5

@@ -31,7 +31,7 @@ KINDS = ("mean_diag", "trace", "cosine", None)
 # A centred diagonal this small beside the raw one is rounding: the kernel is constant.
 _CONSTANT = 1e-12
 # Its inverse, and products with it, are numbers.
-_LEAST_LEVEL = 1e-290
+LEAST_LEVEL = 1e-290
 # Powers and products of values below this may vanish.
 _TINY_VALUES = 1e-50
 _BLOCK_ENTRIES = 1 << 16
@@ -178,7 +178,7 @@ def learn_normalization(
             with np.errstate(over="ignore", invalid="ignore"):
                 diagonal = _checked(next(diagonals), bound[k].name)
             if inverse_norms is not None:
-                if np.any((diagonal > 0) & (diagonal < _LEAST_LEVEL)):
+                if np.any((diagonal > 0) & (diagonal < LEAST_LEVEL)):
                     raise too_small(bound[k].name, float(diagonal[diagonal > 0].min()))
                 inverse_norms[k] = _inverse_root(diagonal)
                 diagonal = diagonal * inverse_norms[k] * inverse_norms[k]
@@ -191,7 +191,7 @@ def learn_normalization(
             level = share @ diagonal
             if level <= _CONSTANT * raw_level[k] or level == 0.0:
                 scale[k] = 0.0
-            elif level < _LEAST_LEVEL:
+            elif level < LEAST_LEVEL:
                 raise too_small(bound[k].name, float(level))
             elif kind in ("mean_diag", "trace"):
                 # The mean is over the samples that have the view, so that it does not count more for being rare.

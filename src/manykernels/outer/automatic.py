@@ -52,12 +52,11 @@ def automatic(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, star
     for kernels that are no sum. Where the combined kernel does not fit into memory, a part of the samples gives the
     first weights. Parameters and result are theirs.
     """
-    result = _on_matrices(problem, tol, max_iter, start)
-    if result is not None and (result.converged or result.interrupted or result.n_iter >= max_iter):
-        return result
-    if result is not None and result.rounding > tol:
-        return result  # what is left of the gap is rounding, and more digits are not to be had here
-    if result is None and start is None and problem.bank.coarse_size is not None:
+    on_matrices = _on_matrices(problem, tol, max_iter, start)
+    if on_matrices is not None:
+        return on_matrices  # the methods for features have no more digits, and take longer where features are many
+    result: Result | None = None
+    if start is None and problem.bank.coarse_size is not None:
         start = _coarse_weights(problem)
     methods = list(_methods(problem))
     for place, solver in enumerate(methods, start=1):

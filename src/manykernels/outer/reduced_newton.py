@@ -274,6 +274,8 @@ class _Run:
         tasks = [Curvature(self.own, self.K.array, here.machine, here.products[t], t, mu) for t in range(n_tasks)]
         hessian = np.sum([task.hessian for task in tasks], axis=0)
         gradient = -0.5 * here.quad_forms
+        if not (np.all(np.isfinite(gradient)) and np.all(np.isfinite(hessian))):
+            return None  # of values that overflow there is no model
         unit = float(here.quad_forms.max())
         while True:
             damped = hessian + self.damping * unit * np.eye(gradient.size)
