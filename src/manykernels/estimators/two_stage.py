@@ -11,6 +11,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from scipy.linalg import LinAlgWarning
 from sklearn.base import ClassifierMixin, RegressorMixin, clone, is_classifier, is_regressor
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import KFold, ParameterGrid, StratifiedKFold, check_cv
 from sklearn.svm import SVC
@@ -33,6 +34,8 @@ from manykernels.estimators.reduced import REDUCIBLE, ReducedLearner
 from manykernels.estimators.training import Training, read_training
 
 _CS = (0.1, 1.0, 10.0, 100.0, 1000.0, 10000.0)
+# Steps of the SVC of its own, and for each sample: where C is huge, rounding keeps it from ever coming to an end.
+_MOST_STEPS, _STEPS_PER_SAMPLE = 10**6, 1000
 _ALPHAS = (1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0)
 
 
@@ -82,17 +85,17 @@ class _TwoStage(ContributionsMixin, AlignedEstimator):
         if unknown:
             raise ValueError(f"grid names parameters that {type(learner).__name__} does not have: {unknown}.")
 
-    def _learner(self, level: float = 1.0) -> tuple[Any, dict | None]:
+    def _learner(self, n_samples: int = 0, level: float = 1.0) -> tuple[Any, dict | None]:
         """Return the second stage and the grid that its parameters are chosen from, if any.
 
         Those of its own are for kernels of mean diagonal 1; for others they are in the unit of their ``level``.
         """
         if self.learner is not None:
             return self._given_learner(), self.grid
-        learner, grid = self._default_learner(level)
+        learner, grid = self._default_learner(n_samples, level)
         return learner, grid if self.grid is None else self.grid
 
-    def _default_learner(self, level: float) -> tuple[Any, dict]:
+    def _default_learner(self, n_samples: int, level: float) -> tuple[Any, dict]:
         """Return the second stage of its own and the grid for kernels of that mean diagonal."""
         raise NotImplementedError
 
@@ -106,11 +109,12 @@ class _TwoStage(ContributionsMixin, AlignedEstimator):
 
     def _learn(self, training: Training) -> None:
         """Fit the learner to the learned kernel."""
-        learner, grid = self._learner()
         (predictor,) = self._predictors
         K, own, samples = predictor.kernel.cross(predictor.kernel.X), training.target, training.samples
+        level = 1.0
         if self.learner is None and self.grid is None and self.normalize is None:
-            learner, grid = self._learner(float(np.average(K.diagonal(), weights=samples.weight)) or 1.0)
+            level = float(np.average(K.diagonal(), weights=samples.weight)) or 1.0
+        learner, grid = self._learner(K.shape[0], level)
         unit = None
         if not has_fit_parameter(learner, "sample_weight"):
             unit = float(training.weight.max())
@@ -136,6 +140,11 @@ class _TwoStage(ContributionsMixin, AlignedEstimator):
                 raise ValueError(OVERFLOWS) from error
             raise
 
+    @property
+    def _rounding_signs(self) -> tuple[type[Warning], ...]:
+        """The warnings by which a learner says that rounding decides; what others mean by not converging is their own."""
+        return (LinAlgWarning,) if self.learner is not None else (LinAlgWarning, ConvergenceWarning)
+
     def _fit_best(
         self, learner: Any, ranked: list[dict], K: np.ndarray, y: np.ndarray, weight: np.ndarray, unit: float | None
     ) -> None:
@@ -146,11 +155,12 @@ class _TwoStage(ContributionsMixin, AlignedEstimator):
         for last, params in [*((False, params) for params in ranked), (True, ranked[0])]:
             self.best_params_, self.learner_ = params, clone(learner).set_params(**params)
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore" if last else "error", LinAlgWarning)
+                for category in self._rounding_signs:
+                    warnings.simplefilter("ignore" if last else "error", category)
                 try:
                     self._kept = _fitted(self.learner_, K, y, weight, unit)
                     break
-                except LinAlgWarning:
+                except self._rounding_signs:
                     continue
         if last:
             warn(
@@ -184,10 +194,11 @@ class _TwoStage(ContributionsMixin, AlignedEstimator):
         self, learner: Any, K: np.ndarray, y: np.ndarray, train: np.ndarray, test: np.ndarray, unit: float | None
     ) -> float:
         with warnings.catch_warnings():
-            warnings.simplefilter("error", LinAlgWarning)
+            for category in self._rounding_signs:
+                warnings.simplefilter("error", category)
             try:
                 kept = _fitted(learner, K, y, train, unit)
-            except LinAlgWarning:  # parameters with which rounding decides are no choice
+            except self._rounding_signs:  # parameters with which rounding decides are no choice
                 return -np.inf
             except ValueError:
                 if self.learner is None:  # nor are those with which a learner of our own overflows
@@ -359,8 +370,9 @@ class TwoStageMKLClassifier(ClassifierMixin, _TwoStage):
         self._learn_kernel(training, Target.of_classes)
         self._learn(training)
 
-    def _default_learner(self, level: float) -> tuple[Any, dict]:
-        return SVC(kernel="precomputed"), {"C": [C / level for C in _CS]}
+    def _default_learner(self, n_samples: int, level: float) -> tuple[Any, dict]:
+        steps = _MOST_STEPS + _STEPS_PER_SAMPLE * n_samples
+        return SVC(kernel="precomputed", max_iter=steps), {"C": [C / level for C in _CS]}
 
     def _folds(self, y: np.ndarray) -> Any:
         most = int(np.unique(y, return_counts=True)[1].max())
@@ -422,7 +434,7 @@ held_out_alignment_, shrinkage_, learner_, best_params_, feature_importances_, .
         self._learn_kernel(training, Target.of_values)
         self._learn(replace(training, y=training.y - self.offset_))
 
-    def _default_learner(self, level: float) -> tuple[Any, dict]:
+    def _default_learner(self, n_samples: int, level: float) -> tuple[Any, dict]:
         return KernelRidge(kernel="precomputed"), {"alpha": [alpha * level for alpha in _ALPHAS]}
 
     def _folds(self, y: np.ndarray) -> Any:
