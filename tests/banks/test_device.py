@@ -5,11 +5,14 @@ import pytest
 
 from manykernels.banks import Placement, Recipe, bind
 from manykernels.banks.device import distances
+from manykernels.banks.device.feature_maps import DeviceMaps
 from manykernels.banks.device.learned import predict_on
 from manykernels.banks.device.packed import DeviceBank, DeviceRowsBank
 from manykernels.banks.device.storage import Computed, Factors, Gaussians, Matrices
 from manykernels.compute.gpu import Device, has_device
-from manykernels.kernels import Gaussian, GaussianLadder, KernelBank, Linear, Overlap, Polynomial
+from manykernels.kernels import Gaussian, GaussianLadder, KernelBank, Linear, Overlap, Polynomial, RandomFourier
+from manykernels.kernels.feature_maps import FeatureMaps
+from manykernels.kernels.shared_distances import BoundKernel
 from tests.binding import bind_with
 from tests.contracts.truth import Laplacian
 
@@ -218,3 +221,10 @@ def test_predictions(settings):
     device = Device("torch:cpu")
     device.entries = 500
     np.testing.assert_allclose(predict_on(device, kernel, Z, coef), kernel.predict(Z, coef), rtol=0, atol=1e-10)
+
+
+def test_waves_far_from_the_origin_are_those_that_single_rows_have_on_the_cpu():
+    kernel, X = RandomFourier(0.3, n_components=6), 1e12 + data(9)
+    maps = FeatureMaps([BoundKernel(kernel, np.arange(4), "waves", "all")], np.ones(1), False, 0.0)
+    device = Device("torch:cpu")
+    np.testing.assert_array_equal(device.fetch(DeviceMaps(device, maps).transform(X)), maps.transform(X)[0])

@@ -151,6 +151,35 @@ def test_ridge_solves_its_equations():
     assert np.allclose(cho_solve(cholesky_factor(K + np.eye(30)), Y.T), np.linalg.solve(K + np.eye(30), Y.T))
 
 
+@pytest.mark.parametrize("d", [1, 3, 4, 9])
+def test_rows_of_products_have_the_same_bits_alone_and_among_others(d):
+    rng = np.random.default_rng(d)
+    X, W, weight = 1e9 + rng.normal(size=(7, d)), rng.normal(size=(d, 11)), rng.normal(size=d)
+    wide = np.zeros((14, 2 * d))
+    wide[::2, ::2] = X
+    alone = np.vstack([linalg.ordered_product(row[None], W) for row in X])
+    sums = np.array([linalg.row_sums(row[None], weight)[0] for row in X])
+    for laid_out in (X, np.asfortranarray(X), wide[::2, ::2]):
+        np.testing.assert_array_equal(linalg.ordered_product(laid_out, W), alone)
+        np.testing.assert_array_equal(linalg.row_sums(laid_out, weight), sums)
+    np.testing.assert_array_equal(alone, _sums_in_order(X, W))
+    np.testing.assert_allclose(sums, X @ weight, rtol=1e-12, atol=1e-6)
+
+
+def _sums_in_order(X, W):
+    total = np.zeros((len(X), W.shape[1]))
+    for k in range(len(W)):
+        total += X[:, k : k + 1] * W[k]
+    return total
+
+
+def test_the_error_of_another_order_bounds_what_blas_does():
+    rng = np.random.default_rng(0)
+    X, W = 1e9 + rng.normal(size=(50, 30)), rng.normal(size=(30, 20))
+    apart = np.abs(X @ W - linalg.ordered_product(X, W)).max()
+    assert apart <= linalg.order_error(X, np.abs(W).max(axis=1))
+
+
 def test_a_factor_of_what_rounding_made_indefinite():
     rng = np.random.default_rng(3)
     F = rng.normal(size=(30, 4)) * np.array([1e7, 1e5, 1e2, 1.0])

@@ -228,6 +228,33 @@ KERNELS = {
         kernels=(KernelRecipe("dirichlet", 1e-3, related=False, columns=(0,)),),
     ),
 }
+ROWS = {  # one row is predicted as among others
+    "huge phases, samples in Fortran order": Case(
+        n=5, scale=1e8, layout="F", kernels=free(1e-27), approximation="fourier", rank=10
+    ),
+    "huge phases, some columns of a table": Case(
+        n=12,
+        d=3,
+        scale=1e22,
+        kernels=(KernelRecipe(value=1e-27, related=False, columns=(1, 2)),),
+        approximation="fourier",
+        rank=10,
+    ),
+    "seconds since 1970, a frame and a single wave": Case(
+        task="regression",
+        n=12,
+        d=5,
+        scale=10.0,
+        shift=1.6e9,
+        layout="frame",
+        kernels=(KernelRecipe(value=0.3),),
+        approximation="fourier",
+        rank=2,
+    ),
+    "centered around a sample of cost 1e16": Case(
+        seed=1, n=20, d=1, kernels=(WIDE,), C=1e4, center=True, intercept=False, weights="one 1e12"
+    ),
+}
 ESTIMATORS = {
     "ufo": Case(estimator="ufo"),
     "ufo with a large C": Case(
@@ -269,6 +296,11 @@ def test_weights(name):
 @pytest.mark.parametrize("name", KERNELS)
 def test_kernels(name):
     check(KERNELS[name])
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_single_rows(name):
+    check(ROWS[name])
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

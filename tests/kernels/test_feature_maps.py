@@ -70,6 +70,17 @@ def test_features_map_each_row_by_itself_and_leave_it_alone(kernel, function, n_
     np.testing.assert_array_equal(X, before)
 
 
+@pytest.mark.parametrize("far", [1e5, 1e9, 1e30])
+def test_waves_far_from_the_origin_map_each_row_by_itself(far):
+    kernel, near = RandomFourier(0.3, n_components=6), rows(9, 5)
+    X = far * np.array([1.0, -1.0, 1.0, -1.0, 0.0]) + near  # terms of phases that cancel
+    wide = np.repeat(np.repeat(X, 2, axis=0), 2, axis=1)
+    for laid_out in (X, np.asfortranarray(X), wide[::2, ::2], sp.csr_matrix(X)):
+        whole = kernel.features(laid_out)
+        alone = np.vstack([kernel.features(laid_out[[i]]) for i in range(9)])
+        np.testing.assert_array_equal(alone, whole)
+
+
 def test_the_number_of_monomials():
     X = rows(3, 4)
     assert Polynomial(2).features(X).shape == (3, 15)  # of degree 2 at most, in 4 columns

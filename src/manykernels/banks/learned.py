@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from manykernels.compute.linalg import row_sums
 from manykernels.kernels.shared_distances import BoundKernel, make_groups
 
 _BLOCK_ENTRIES = 1 << 19  # entries of a block of the cross kernel: 4 MB in float64, and a few such blocks at a time
@@ -44,11 +45,21 @@ class LearnedKernel:
 
     def cross(self, X: Any) -> np.ndarray:
         """Return the kernel of the rows of X with the kept training samples, shape (len(X), n_kept)."""
-        return self._sum(X, self.X, self.means)
+        out = np.zeros((X.shape[0], self.X.shape[0]))
+        for k, block in self.blocks(X, self.X):
+            out += np.multiply(self._centered(k, block), self.coefficients[k], out=block)
+        return out
 
     def pairwise(self, X: Any, Z: Any) -> np.ndarray:
         """Return the kernel of the rows of X with those of Z, shape (len(X), len(Z))."""
-        return self._sum(X, Z, None if self.means is None else self._means_of(Z))
+        out = np.zeros((X.shape[0], Z.shape[0]))
+        left = self._means_of(X)
+        right = left if Z is X else self._means_of(Z)
+        for k, block in self.blocks(X, Z):
+            if left is not None and right is not None:
+                self._center(k, block, left[k], right[k])
+            out += np.multiply(block, self.coefficients[k], out=block)
+        return out
 
     def predict(self, X: Any, coef: np.ndarray) -> np.ndarray:
         """Return sum_j coef[t, j] k(x_i, kept_j), shape (n_tasks, len(X)), in blocks of rows."""
@@ -73,12 +84,7 @@ class LearnedKernel:
             rows = slice(low, min(low + step, X.shape[0]))
             for k, block in self.blocks(X[rows], self.X):
                 own = coef if coef.ndim == 2 else coef[k]
-                values = own @ block.T
-                if self.means is not None and self.totals is not None:
-                    # The mean of the new row and that of the kept ones come off, and the total comes back.
-                    values += own.sum(axis=1)[:, None] * (self.totals[k] - block @ self.share)
-                    values -= (own @ self.means[k])[:, None]
-                yield k, rows, self.coefficients[k] * values
+                yield k, rows, self.coefficients[k] * (own @ self._centered(k, block).T)
 
     def diagonal(self, X: Any) -> np.ndarray:
         """Return k(x_i, x_i)."""
@@ -95,20 +101,29 @@ class LearnedKernel:
                     block = np.divide(block, scale, out=np.zeros_like(block), where=scale > 0)  # noqa: PLW2901
                 yield int(group.indices[g]), block
 
-    def _sum(self, X: Any, Z: Any, right_means: np.ndarray | None) -> np.ndarray:
-        out = np.zeros((X.shape[0], Z.shape[0]))
-        left_means = self._means_of(X) if right_means is not None else None
-        for k, block in self.blocks(X, Z):
-            out += np.multiply(block, self.coefficients[k], out=block)
-            if left_means is not None and right_means is not None and self.totals is not None:
-                out += self.coefficients[k] * (self.totals[k] - left_means[k][:, None] - right_means[k][None, :])
-        return out
+    def _centered(self, k: int, block: np.ndarray) -> np.ndarray:
+        """Return a block with the kept samples as it is centered, in its place.
 
-    def _means_of(self, X: Any) -> np.ndarray:
-        """Return the mean over the training samples of each kernel's row, shape (n_active, len(X))."""
+        What is left may be tiny beside the means, whose last bits then matter: they must not depend on how many rows
+        the block has.
+        """
+        if self.means is not None and self.share is not None:
+            self._center(k, block, row_sums(block, self.share), self.means[k])
+        return block
+
+    def _center(self, k: int, block: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:
+        """Take the means of the rows and the columns off a block, in place; the total comes back."""
+        if self.totals is not None:
+            block -= (left - self.totals[k])[:, None]
+            block -= right
+
+    def _means_of(self, X: Any) -> np.ndarray | None:
+        """Return the mean over the training samples of each kernel's row, (n_active, len(X)); None if not centered."""
+        if self.share is None:
+            return None
         out = np.empty((len(self.bound), X.shape[0]))
         for k, block in self.blocks(X, self.X):
-            out[k] = block @ self.share
+            out[k] = row_sums(block, self.share)
         return out
 
 

@@ -191,6 +191,81 @@ def principal_block(K: np.ndarray, keep: np.ndarray, dtype: type = np.float64) -
     return out
 
 
+def order_error(X: np.ndarray, largest: np.ndarray) -> float:
+    """Return how far apart two values of an entry of X W may be whose sums were taken in different orders.
+
+    Each is within d u |x|'|w| of the true one, for d columns and u = 2^-53 (Higham, 2002, chapter 3), and |w| is at
+    most ``largest``, the largest absolute value of each row of W, shape (d,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.compute.linalg import order_error
+    >>> order_error(np.array([[1e6, -1e6]]), np.ones(2)) < 1e-9
+    True
+    """
+    with np.errstate(over="ignore"):
+        return float(2.0 * X.shape[1] * 2.0**-53 * (np.abs(X) @ largest).max(initial=0.0))
+
+
+def ordered_product(X: np.ndarray, W: np.ndarray) -> np.ndarray:
+    """Return X W with every sum in the order of the columns of X.
+
+    BLAS takes another order for one row than for many, and for rows that are not contiguous. Here a row of the product
+    has the same bits alone and among others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.compute.linalg import ordered_product
+    >>> ordered_product(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0], [10.0]]))
+    array([[21.],
+           [43.]])
+    """
+    out = np.zeros((X.shape[0], W.shape[1]))
+    _add_in_order(np.ascontiguousarray(X, dtype=np.float64), np.ascontiguousarray(W), out)
+    return out
+
+
+@njit(cache=True, nogil=True)  # without "contract" and "reassoc": what is compiled keeps the order
+def _add_in_order(X: np.ndarray, W: np.ndarray, out: np.ndarray) -> None:
+    for i in range(X.shape[0]):
+        target, k = out[i], 0
+        while k + 4 <= X.shape[1]:  # four at a time take half as long
+            a, b, c, d = X[i, k], X[i, k + 1], X[i, k + 2], X[i, k + 3]
+            first, second, third, fourth = W[k], W[k + 1], W[k + 2], W[k + 3]
+            for j in range(target.size):
+                target[j] = (((target[j] + a * first[j]) + b * second[j]) + c * third[j]) + d * fourth[j]
+            k += 4
+        for rest in range(k, X.shape[1]):
+            for j in range(target.size):
+                target[j] += X[i, rest] * W[rest, j]
+
+
+def row_sums(block: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Return block @ weight with sums that are the same for a row alone and among others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.compute.linalg import row_sums
+    >>> row_sums(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 10.0]))
+    array([21., 43.])
+    """
+    out = np.empty(block.shape[0])
+    _write_row_sums(np.ascontiguousarray(block, dtype=np.float64), np.ascontiguousarray(weight), out)
+    return out
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)  # any order does, as long as all rows have the same
+def _write_row_sums(block: np.ndarray, weight: np.ndarray, out: np.ndarray) -> None:
+    for i in range(block.shape[0]):
+        row, total = block[i], 0.0
+        for j in range(row.size):
+            total += row[j] * weight[j]
+        out[i] = total
+
+
 @njit(cache=True, nogil=True, fastmath=_FAST)
 def add_scaled(block: np.ndarray, factor: float, out: np.ndarray) -> None:
     """Add factor * block to ``out`` in place; give the factor the type of ``out``, which the sums then have."""

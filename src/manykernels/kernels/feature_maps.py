@@ -5,14 +5,16 @@ With such kernels a predictor is a vector, not a list of samples: it can learn f
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.linalg import solve_triangular
 
-from manykernels.compute.linalg import independent_rows
+from manykernels.compute.linalg import independent_rows, order_error, ordered_product
 from manykernels.compute.pairwise import dense
 from manykernels.core.checks import check_count, check_number
 from manykernels.kernels.base import Kernel
@@ -21,7 +23,8 @@ from manykernels.kernels.missing import observed, spread, there
 from manykernels.kernels.shared_distances import BoundKernel
 
 _RANK_CUT = 1e-10
-_LARGE_PHASE = 1e4
+# What the order of sums may change of a phase, and so of a feature; other features are about as exact.
+_PHASE_ERROR = 1e-11
 
 
 class FeatureKernel(Kernel):
@@ -96,11 +99,17 @@ class RandomFourier(FeatureKernel):
 
     def features(self, X: Any) -> np.ndarray:
         frequencies = self.frequencies(X.shape[1])
-        phases = np.asarray(X @ frequencies)
-        if X.shape[0] > 1 and np.abs(phases).max(initial=0.0) > _LARGE_PHASE:
-            # Their last bits matter, and depend on how many rows a product has: a row is to give what it gives alone.
-            phases = np.vstack([np.asarray(X[i : i + 1] @ frequencies) for i in range(X.shape[0])])
+        # A row is to give what it gives alone. SciPy takes sparse rows one by one; BLAS does not.
+        multiply = ordered_product if self.depends_on_order(X) else operator.matmul
+        phases = np.asarray(multiply(X, frequencies))
         return np.hstack([np.cos(phases), np.sin(phases)]) / np.sqrt(self.n_components // 2)
+
+    def depends_on_order(self, X: Any) -> bool:
+        """Return whether the order in which w'x is summed changes features: where its terms are large, or cancel."""
+        if sp.issparse(X):
+            return False
+        largest = _largest_frequencies(self.seed, X.shape[1], self.n_components // 2) / self.width
+        return order_error(np.asarray(X), largest) > _PHASE_ERROR
 
     def frequencies(self, n_columns: int) -> np.ndarray:
         """Return the frequencies for data of so many columns, shape (n_columns, n_components // 2)."""
@@ -119,6 +128,12 @@ class RandomFourier(FeatureKernel):
 def _frequencies(seed: int, n_columns: int, count: int) -> np.ndarray:
     """Return random frequencies for a width of 1, shape (n_columns, count)."""
     return np.random.default_rng(seed).standard_normal((n_columns, count))
+
+
+@lru_cache(maxsize=64)
+def _largest_frequencies(seed: int, n_columns: int, count: int) -> np.ndarray:
+    """Return the largest absolute frequency of each column for a width of 1, shape (n_columns,)."""
+    return np.abs(_frequencies(seed, n_columns, count)).max(axis=1)
 
 
 class Nystroem(FeatureKernel):

@@ -10,7 +10,7 @@ from manykernels.banks.device.views import apply, is_known, near_one
 from manykernels.compute.gpu import Device, Tensor
 from manykernels.compute.pairwise import dense
 from manykernels.kernels.feature_maps import FeatureMaps, Nystroem, RandomFourier
-from manykernels.kernels.missing import observed
+from manykernels.kernels.missing import observed, there
 
 _ROW_COPIES = 4
 
@@ -45,6 +45,8 @@ class DeviceMaps:
         positions = maps.bound[k].positions
         V = dense(X if np.array_equal(positions, np.arange(X.shape[1])) else X[:, positions])
         mask = observed(V)
+        if self._parts[k].depends_on_order(there(V, mask)):  # a model predicts single rows on the CPU
+            return device.send(maps.part(k, X))
         part = self._parts[k].features(device.send(V if mask is None else np.where(mask[:, None], V, 0.0)))
         if mask is not None:
             part[~device.send(mask, device.torch.bool)] = 0.0
@@ -65,6 +67,10 @@ class _Landmarks:
         self._landmarks = device.send(landmarks)
         self._root = device.send(kernel.root)
 
+    def depends_on_order(self, V: np.ndarray) -> bool:
+        """Return False: their values and roots lose no more digits in one order than in another."""
+        return False
+
     def features(self, V: Tensor) -> Tensor:
         if self._shift is None:
             base = V @ self._landmarks.T
@@ -76,6 +82,7 @@ class _Landmarks:
 class _Waves:
     def __init__(self, device: Device, kernel: RandomFourier) -> None:
         self._device, self._kernel = device, kernel
+        self.depends_on_order = kernel.depends_on_order
 
     def features(self, V: Tensor) -> Tensor:
         torch, kernel = self._device.torch, self._kernel
