@@ -327,8 +327,7 @@ def ufo_certificate(
 ) -> tuple[Certificate, np.ndarray, np.ndarray]:
     """Return UFO-MKL's certificate at the dual point beta (t, n) with components of these norms along it.
 
-    And the decisions there, with the sums of the sizes of their terms, the larger the fewer digits of the norms are
-    known. A bias is a constant in each kernel, its mean
+    And the decisions there, with the sums of the sizes of their terms. A bias is a constant in each kernel, its mean
     diagonal: ``kernels`` hold it. The norms are asked for, since they follow from beta only up to rounding where all
     roots of quadratic forms are near the threshold.
     """
@@ -339,10 +338,7 @@ def ufo_certificate(
     e = elastic_power(len(kernels))
     coefficients = np.where(s > 0, a / np.where(s > 0, s, 1), 0)
     decision = np.einsum("k,ktn->tn", coefficients, products)
-    # A norm is the root of a sum with terms of both signs, of which single precision keeps seven digits.
-    terms = np.array([sum(np.abs(b) @ np.abs(K) @ np.abs(b) for b in B) for K in kernels])
-    known = np.where(s > 0, 1 + Long(2.0**-24) * terms / np.where(s > 0, s, 1) ** 2, 1)
-    sizes = np.einsum("k,kij,tj->ti", coefficients * known, np.abs(kernels), np.abs(B))
+    sizes = np.einsum("k,kij,tj->ti", coefficients, np.abs(kernels), np.abs(B))
     loss = build.loss_of(case)
     losses = np.sum(problem.costs * loss_value(loss, problem.Y, decision, case.epsilon))
     primal = power_norm(a, e) ** 2 / 2 + mu * a.sum() + losses

@@ -154,15 +154,19 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
     def _wants_digits(self, bank: Any, theta: Theta, result: UfoResult) -> bool:
         """Return whether rounded kernel values may move the objective by a tenth of the tolerance.
 
-        Their errors are independent: that of a prediction is about the largest times ||beta||, and its loss is moved by
-        as much as it differs at that distance.
+        Their errors are independent: that of a prediction is about the largest times ||beta||, and that of a quadratic
+        form, which the component's length is the root of, the largest times ||beta||^2. A loss is moved by as much as
+        it differs at that distance.
         """
         if bank.precision == "double":
             return False
         sizes = bank.largest_diagonals(np.arange(bank.n_kernels)) + self._bias**2
         error = bank.unit_roundoff * float(result.coef @ sizes) * float(np.linalg.norm(result.beta))
-        outputs = theta.predictor()[3]
-        passed = theta.moved_losses(outputs, error)
+        active, outputs = np.flatnonzero(result.norms * result.coef), theta.predictor()[3]
+        forms = (result.norms[active] / result.coef[active]) ** 2
+        form_errors = bank.unit_roundoff * sizes[active] * float(np.sum(result.beta**2))
+        stretched = 0.5 * float(np.max(form_errors / forms, initial=0.0)) * np.abs(outputs)
+        passed = theta.moved_losses(outputs, error + stretched)
         return not passed <= _ROUNDING_SHARE * max(self.tol, _FINE_TOL) * abs(result.certificate.primal)
 
     def _warm_bench(self, task: Task) -> Bench:

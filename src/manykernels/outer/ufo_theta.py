@@ -233,13 +233,13 @@ class Theta(ABC):
             dual=float(gained.sum()) - self.norm.conjugate(np.sqrt(np.maximum(squared, 0.0))),
         )
 
-    def moved_losses(self, outputs: np.ndarray, error: float) -> float:
+    def moved_losses(self, outputs: np.ndarray, errors: np.ndarray) -> float:
         """Return about how far errors of the outputs move the losses: of one output each way, of several one by one."""
         y, ends = self.targets(), []
         values = self.loss.values(y, outputs)
         for k in range(self.n_outputs):
-            step = np.zeros(self.n_outputs)
-            step[k] = error
+            step = np.zeros_like(outputs)
+            step[:, k] = errors[:, k]
             ends += [self.loss.values(y, outputs + step), self.loss.values(y, outputs - step)]
         return float(self.C @ (np.max(ends, axis=0) - values))
 
