@@ -41,7 +41,10 @@ class TestBadInput:
             ((*FIT, "--max-iter", "inf"), "argument --max-iter"),
             ((*FIT, "--seed", "1.5"), "argument --seed: it must be a whole number"),
             ((*FIT, "--seed", "-1"), "argument --seed: it must be a whole number"),
-            ((*FIT, "--loss", "squared"), "--loss must be one of hinge, squared_hinge, logistic for classes"),
+            (
+                (*FIT, "--loss", "epsilon_insensitive"),
+                "--loss must be one of hinge, squared_hinge, logistic, squared for classes",
+            ),
             ((*FIT, "--model", "absent/x.mkl"), "--model must be a file that can be written"),
             ((*FIT, "--model", "."), "but it is a folder"),
             (

@@ -20,7 +20,7 @@ from manykernels import (
     UFOMKLRegressor,
     load,
 )
-from manykernels.estimators.coded_predictor import KERNELS as KNOWN
+from manykernels.kernels import KERNELS as KNOWN
 from manykernels.kernels import (
     Dirichlet,
     DirichletFamily,
@@ -43,7 +43,9 @@ from manykernels.kernels.gaussian_product import ScaledGaussian
 from manykernels.kernels.parametric import FixedParameters
 from manykernels.kernels.precomputed import PrecomputedColumns
 from manykernels.kernels.product_family import KernelProduct
-from manykernels.norms import ElasticNorm, LpNorm, LpPenalty, MixedNorm, Penalty
+from manykernels.losses import JOINT_LOSSES, LOSSES, JointLoss, Loss, OneVsRest
+from manykernels.norms import NORMS as NORMS_OF_THE_LIBRARY
+from manykernels.norms import ElasticNorm, LpNorm, LpPenalty, MixedNorm, Norm, Penalty
 
 RNG = np.random.default_rng(0)
 X = np.column_stack([RNG.standard_normal((40, 3)), np.zeros(40), np.arange(40) % 3])
@@ -181,19 +183,29 @@ def test_kernels(name, approximation, tmp_path):
     check(model, tmp_path / "model.mkl", NEW, X)
 
 
-def test_every_kernel_of_the_library_is_covered():
-    """A class that is added must be known to model files, or be listed here as one that cannot be in them."""
+def classes_of_the_library(kind):
+    """All subclasses that can be made."""
 
     def below(kind):
-        for own in kind.__subclasses__():
-            yield own
-            yield from below(own)
+        for derived in kind.__subclasses__():
+            yield derived
+            yield from below(derived)
 
-    own = {
-        kind for kind in below(Kernel) if kind.__module__.startswith("manykernels.") and not kind.__abstractmethods__
-    }
+    return {kind for kind in below(kind) if kind.__module__.startswith("manykernels.") and not kind.__abstractmethods__}
+
+
+def test_every_norm_and_loss_of_the_library_is_covered():
+    """A class that is added stands in its package's list, from which names and model files are made."""
+    assert classes_of_the_library(Norm) == set(NORMS_OF_THE_LIBRARY)
+    assert classes_of_the_library(Loss) == set(LOSSES)
+    assert classes_of_the_library(JointLoss) == {*JOINT_LOSSES, OneVsRest}  # which has the name of its loss
+    assert {type(norm) for norm in NORMS.values()} >= set(NORMS_OF_THE_LIBRARY)
+
+
+def test_every_kernel_of_the_library_is_covered():
+    """A class that is added must be known to model files, or be listed here as one that cannot be in them."""
     # Precomputed comes back as the first; the others are for subclasses, and for what cannot be saved.
-    assert own - set(KNOWN) == {PrecomputedColumns, FeatureKernel, FixedParameters}
+    assert classes_of_the_library(Kernel) - set(KNOWN) == {PrecomputedColumns, FeatureKernel, FixedParameters}
     assert {kind for kind in KNOWN if kind is not Precomputed} <= {type(kernel) for kernel in MANY}
 
 

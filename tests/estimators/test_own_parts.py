@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from manykernels import MKLClassifier, MKLRegressor, load
+from manykernels import MKLClassifier, MKLRegressor, UFOMKLClassifier, UFOMKLRegressor, load
 from manykernels.core.solver import Solver
 from manykernels.kernels import Gaussian, Kernel, Linear
-from manykernels.losses import Hinge, Logistic, Squared
-from manykernels.norms import Penalty
+from manykernels.losses import EpsilonInsensitive, Hinge, Logistic, MulticlassHinge, Squared, SquaredHinge
+from manykernels.norms import ElasticNorm, LpNorm, Penalty
 from manykernels.outer.group_lasso import group_lasso
 from tests.contracts.test_losses import Huber
 
@@ -80,7 +80,102 @@ def test_a_loss_of_ones_own():
     assert errors[0] < 0.2 * errors[1]
 
 
-@pytest.mark.parametrize(("kind", "loss"), [(MKLClassifier, Huber()), (MKLRegressor, Hinge())])
+class Soft(Logistic):
+    """The logistic loss under another name."""
+
+    name = "soft"
+
+
+class Hard(Hinge):
+    """The hinge loss under the name of another."""
+
+    name = "logistic"
+
+
+@pytest.mark.parametrize("kind", [MKLClassifier, UFOMKLClassifier])
+def test_what_a_loss_offers_is_not_decided_by_its_name(kind, tmp_path):
+    assert not hasattr(kind(KERNELS, loss=Hard()), "predict_proba")
+    assert not hasattr(kind(KERNELS, loss=Hard()).fit(X, Y), "predict_proba")
+    soft, logistic = (kind(KERNELS, loss=loss, tol=1e-4).fit(X, Y) for loss in (Soft(), "logistic"))
+    shown = soft.predict_proba(X)
+    assert np.abs(shown - logistic.predict_proba(X)).mean() < (1e-3 if kind is MKLClassifier else 0.1)
+    soft.save(tmp_path / "model")
+    np.testing.assert_array_equal(load(tmp_path / "model").predict_proba(X), shown)
+
+
+def test_probabilities_are_those_of_the_loss_of_the_fit(tmp_path):
+    """Whatever has become of the parameter since."""
+    model = MKLClassifier(KERNELS, loss=Hard(), probability=True, random_state=0).fit(X, Y)
+    plain = MKLClassifier(KERNELS, loss="hinge", probability=True, random_state=0).fit(X, Y)
+    np.testing.assert_array_equal(model.predict_proba(X), plain.predict_proba(X))
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(load(tmp_path / "model").predict_proba(X), plain.predict_proba(X))
+    model.set_params(loss="logistic")
+    np.testing.assert_array_equal(model.predict_proba(X), plain.predict_proba(X))
+
+
+@pytest.mark.parametrize("loss", [Hinge(), SquaredHinge(), Logistic(), Squared()], ids=lambda loss: loss.name)
+def test_ufo_takes_a_loss_as_an_object(loss):
+    one, other = (UFOMKLClassifier(KERNELS, loss=given, random_state=0).fit(X, Y) for given in (loss, loss.name))
+    np.testing.assert_array_equal(one.decision_function(X), other.decision_function(X))
+    assert hasattr(one, "predict_proba") == (loss.name == "logistic")
+    one.partial_fit(X, Y)
+
+
+@pytest.mark.parametrize("loss", [Squared(), EpsilonInsensitive(0.3)], ids=lambda loss: loss.name)
+def test_a_ufo_regressor_takes_a_loss_as_an_object(loss):
+    y, options = np.sin(2 * X[:, 0]), {"epsilon": 0.3, "random_state": 0}
+    one, other = (UFOMKLRegressor(KERNELS, loss=given, **options).fit(X, y) for given in (loss, loss.name))
+    np.testing.assert_array_equal(one.predict(X), other.predict(X))
+
+
+@pytest.mark.parametrize("shifts", [False, True])
+def test_a_loss_of_ones_own_in_ufo(shifts):
+    """The optimum is that of the batch solver for the same norm, in spite of outliers, and so it is from a stream."""
+    y = np.sin(2 * X[:, 0])
+    spoiled = y + np.where(np.arange(80) < 4, 50.0, 0.0)
+    loss = Huber()
+    loss.shifts = shifts
+    p = ElasticNorm().power(3)
+    options = {"loss": loss, "C": 3.0, "fit_intercept": False}
+    batch = MKLRegressor(KERNELS, norm=LpNorm(p / (2 - p)), tol=1e-5, **options).fit(X, spoiled)
+    model = UFOMKLRegressor(KERNELS, epochs=400, random_state=0, **options).fit(X, spoiled)
+    assert model.dual_objective_ <= batch.objective_ <= model.objective_ * (1 + 1e-5)
+    assert model.objective_ == pytest.approx(batch.objective_, rel=0.02)
+    with_bias = UFOMKLRegressor(KERNELS, loss=loss, C=10.0, epochs=100, random_state=0).fit(X, spoiled)
+    assert np.abs(with_bias.predict(X)[4:] - y[4:]).mean() < 0.2
+    assert with_bias._offset == (pytest.approx(spoiled.mean()) if shifts else 0.0)
+    assert with_bias.partial_fit(X, spoiled).n_seen_ == 160
+    with pytest.raises(ValueError, match="step='exact' needs a loss of the library, not one of your own"):
+        UFOMKLRegressor(KERNELS, loss=loss, step="exact").fit(X, y)
+
+
+def test_a_joint_loss_may_derive_from_one_of_the_library():
+    """It is one of the user's own: its labels are what its descent takes, and it is not compiled in."""
+
+    class Careful(MulticlassHinge):
+        def descent(self, y, z):
+            value, g = super().descent(y, z)
+            return 2 * value, 2 * g
+
+        def values(self, y, z):
+            return 2 * super().values(y, z)
+
+        def conjugates(self, y, beta, C):
+            return None
+
+    labels = np.digitize(X[:, 0], [-0.5, 0.5])
+    model = UFOMKLClassifier(KERNELS, loss=Careful(3), epochs=300, random_state=0).fit(X, labels)
+    plain = UFOMKLClassifier(KERNELS, loss="multiclass_hinge", C=2.0, epochs=300, random_state=0).fit(X, labels)
+    assert model.dual_objective_ <= plain.objective_
+    assert plain.dual_objective_ <= model.objective_ <= 1.05 * plain.objective_
+    assert np.mean(model.decision_function(X).argmax(axis=1) == labels) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("kind", "loss"),
+    [(MKLClassifier, Huber()), (MKLRegressor, Hinge()), (UFOMKLClassifier, Huber()), (UFOMKLRegressor, Hinge())],
+)
 def test_a_loss_for_other_targets_is_refused(kind, loss):
     with pytest.raises(ValueError, match="loss must be for"):
         kind(KERNELS, loss=loss).fit(X, Y.astype(float))
@@ -92,12 +187,52 @@ def test_a_kernel_and_a_norm():
     assert model.score(X, Y) > 0.8
 
 
-@pytest.mark.parametrize("own", [{"loss": Huber()}, {"solver": twice_as_exact, "norm": 2}], ids=["loss", "solver"])
-def test_files_keep_what_predictions_need(own, tmp_path):
+@pytest.mark.parametrize(
+    "model",
+    [
+        MKLRegressor(KERNELS, loss=Huber()),
+        MKLRegressor(KERNELS, solver=twice_as_exact, norm=2),
+        UFOMKLRegressor(KERNELS, loss=Huber(), random_state=0),
+    ],
+    ids=["loss", "solver", "loss in UFO"],
+)
+def test_files_keep_what_predictions_need(model, tmp_path):
     y = np.sin(2 * X[:, 0])
-    model = MKLRegressor(KERNELS, **own).fit(X, y)
-    model.save(tmp_path / "model")
+    model.fit(X, y).save(tmp_path / "model")
     opened = load(tmp_path / "model")
     np.testing.assert_array_equal(opened.predict(X), model.predict(X))
     with pytest.raises(ValueError, match="must be one of"):
         opened.fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        MKLClassifier(KERNELS, loss=Logistic()),
+        MKLRegressor(KERNELS, loss=EpsilonInsensitive(0.3)),
+        UFOMKLClassifier(KERNELS, loss=Logistic(), random_state=0),
+        UFOMKLRegressor(KERNELS, loss=EpsilonInsensitive(0.3), random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_files_keep_losses_and_norms_of_the_library_as_objects(model, tmp_path):
+    """With their parameters: what is opened can be fitted again."""
+    y = np.sin(2 * X[:, 0]) if isinstance(model, (MKLRegressor, UFOMKLRegressor)) else Y
+    model.fit(X, y).save(tmp_path / "model")
+    opened = load(tmp_path / "model")
+    assert (type(opened.loss), opened.loss.parameters()) == (type(model.loss), model.loss.parameters())
+    if hasattr(model, "predict_proba"):
+        np.testing.assert_array_equal(opened.predict_proba(X), model.predict_proba(X))
+    assert opened.set_params(kernels=KERNELS).fit(X, y).objective_ == model.objective_
+
+
+def test_a_norm_that_derives_from_one_of_the_library_is_not_taken_for_it(tmp_path):
+    class Mine(LpNorm):
+        def __repr__(self):
+            return "Mine()"
+
+    model = MKLClassifier(KERNELS, norm=Mine(2)).fit(X, Y)
+    model.save(tmp_path / "model")
+    opened = load(tmp_path / "model")
+    assert opened.norm == "Mine()"
+    np.testing.assert_array_equal(opened.decision_function(X), model.decision_function(X))

@@ -26,7 +26,7 @@ from manykernels.banks.pairs import PairValues
 from manykernels.core.progress import listen
 from manykernels.kernels import Gaussian, GaussianLadder, KernelBank, Linear, Nystroem, Polynomial, RandomFourier
 from manykernels.literature.obscure import obscure
-from manykernels.losses import Hinge, MulticlassHinge, OneVsRest, StructuredHinge
+from manykernels.losses import EpsilonInsensitive, Hinge, MulticlassHinge, OneVsRest, Squared, StructuredHinge
 from manykernels.norms import ElasticNorm, LpNorm
 from manykernels.outer.ufo import ufo
 from manykernels.outer.ufo_theta import SampleTheta, make_rule
@@ -71,7 +71,7 @@ def test_the_objective_can_be_recomputed(kernels, step):
     assert joint.gap_ == pytest.approx((joint.objective_ - joint.dual_objective_) / joint.objective_)
 
 
-@pytest.mark.parametrize("loss", ["hinge", "logistic", "squared"])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic", "squared"])
 def test_alpha_0_is_the_lp_norm_at_the_same_group_norm(loss):
     """||a||_p^2 with p = 2 ln m / (2 ln m - 1) is LpNorm's with the weight norm p / (2 - p)."""
     p = ElasticNorm().power(len(KERNELS))
@@ -455,7 +455,7 @@ def test_all_kernels_left_out_is_a_model_that_predicts():
 
 
 @pytest.mark.parametrize("C", [1e-4, 1e6])
-@pytest.mark.parametrize("loss", ["hinge", "logistic", "squared", "multiclass_hinge"])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic", "squared", "multiclass_hinge"])
 def test_extreme_C(C, loss):
     for step in ("exact", "gradient"):
         model = UFOMKLClassifier(KERNELS, C=C, loss=loss, step=step, epochs=5, random_state=0).fit(WINE, WINE_Y)
@@ -501,7 +501,12 @@ def test_linear_streams_do_as_well_as_plain_stochastic_gradients():
         ({"C": 0.0}, "C must be"),
         ({"epochs": 0}, "epochs must be"),
         ({"epochs": 1.5}, "epochs must be"),
-        ({"loss": "zero_one"}, "loss must be one of"),
+        (
+            {"loss": "zero_one"},
+            "loss must be one of 'hinge', 'squared_hinge', 'logistic', 'squared', 'multiclass_hinge', ",
+        ),
+        ({"loss": EpsilonInsensitive()}, "loss must be for classes"),
+        ({"loss": ["hinge"]}, "loss must be one of"),
         ({"step": "long"}, "step must be one of"),
         ({"sampling": "all"}, "sampling must be one of"),
         ({"features": "many"}, "features must be one of"),
@@ -511,9 +516,12 @@ def test_linear_streams_do_as_well_as_plain_stochastic_gradients():
         ({"missing": "drop"}, "missing must be one of"),
         ({"average": True, "step": "exact"}, "exact steps need no average"),
         ({"features": "explicit"}, r"finite feature map; 'Gaussian\(width=1\) on all features' has none"),
-        ({"loss": Tree(), "step": "exact"}, "step='exact' needs a loss with a name"),
+        ({"loss": Tree(), "step": "exact"}, "step='exact' needs a loss of the library, not one of your own"),
         ({"normalize": "max"}, "normalize must be one of"),
-        ({"loss": MulticlassHinge(3)}, "loss must be the name of MulticlassHinge"),
+        (
+            {"loss": MulticlassHinge(3)},
+            r"loss=MulticlassHinge\(\.\.\.\) is made for the classes by the estimator: pass 'multiclass_hinge'",
+        ),
     ],
 )
 def test_bad_parameters_are_named(options, message):
@@ -589,6 +597,16 @@ def test_a_bias_is_as_large_as_the_kernels():
         if normalize == "mean_diag":
             decisions = model.decision_function(X2)
     assert model.decision_function(X2) == pytest.approx(decisions, abs=0.02)
+
+
+def test_obscure_refuses_losses_that_it_has_no_steps_for():
+    class Same(Hinge):
+        """Not compiled in."""
+
+    pairs = PairValues(bind(KernelBank(KERNELS), X2), 0.0, 10**8)
+    for loss in (Squared(), Same()):
+        with pytest.raises(ValueError, match="obscure needs a loss that is compiled in and has bounded subgradients"):
+            obscure(pairs, OneVsRest(loss, 1), np.ones((len(X2), 1)), np.ones(len(X2)))
 
 
 def test_obscure_comes_near_the_optimum_and_stays_in_its_ball():

@@ -258,8 +258,7 @@ def _for_estimator(case: Case) -> dict[str, Any]:
         both = case.family in ("products", "monomials")  # the others have no probabilities
         norm = ("lp", 2.0 if both and case.norm[1] != 1 else 1.0)
         return {"norm": norm, "shared": True, "n": min(case.n, 20)}
-    loss = "hinge" if case.estimator == "ufo" and case.loss == "squared_hinge" else case.loss
-    return {"norm": ("lp", 1.0), "loss": loss}
+    return {"norm": ("lp", 1.0)}
 
 
 def replaced(case: Case, **changes: Any) -> Case:

@@ -9,9 +9,12 @@ from manykernels.core.solver import Sizes
 from manykernels.kernels import Gaussian
 from manykernels.literature.records import SMO
 from manykernels.literature.smo_mkl import PairSteps, smo
-from manykernels.losses import Hinge
+from manykernels.losses import EpsilonInsensitive, Hinge
+from manykernels.losses.base import Box
+from manykernels.losses.piecewise import minimize_piecewise_linear
 from manykernels.norms import LpNorm
 from manykernels.norms.lp import power_norm
+from manykernels.outer.newton import newton
 from tests.literature.test_solvers import problem_of, two_moons
 from tests.reference.oracle import random_problem
 
@@ -19,6 +22,41 @@ from tests.reference.oracle import random_problem
 def test_pairs_solve_no_machine():
     grams, y = random_problem(30, 6, seed=1)
     assert smo(problem_of(grams, y, Hinge(), 2.0)).n_inner_solves == 0
+
+
+class Wide(Hinge):
+    """max(0, 2 - y z): a hinge with a margin of 2, and no name."""
+
+    name = ""
+
+    def value(self, y, z):
+        return np.maximum(0.0, 2.0 - y * z)
+
+    def conjugate(self, y, beta, C):
+        return -2.0 * y * beta
+
+    def box(self, y, C):
+        return Box(2.0 * y, *self.domain(y, C))
+
+    def dual_slope(self, sign, y, x, C):
+        return -2.0 * y
+
+    def dual_pull(self, y, z, C):
+        short = 2.0 - y * z
+        return np.abs(short), np.where(short > 0, y * C, 0.0)
+
+    def best_intercept(self, y, z, C):
+        return minimize_piecewise_linear(2.0 * y - z, C, -float(C[y > 0].sum()))
+
+
+@pytest.mark.parametrize("loss", [Wide(), EpsilonInsensitive(0.0)], ids=["wide hinge", "absolute"])
+def test_any_loss_of_straight_pieces_without_a_tube(loss):
+    """What the method needs is the box, not the name."""
+    grams, Y = random_problem(30, 4, seed=5, n_tasks=2)
+    problem = problem_of(grams, Y, loss, 2.0)
+    pairs, expected = smo(problem, tol=1e-5), newton(problem, tol=1e-6)
+    assert pairs.converged
+    assert pairs.certificate.primal == pytest.approx(expected.certificate.primal, rel=2e-5)
 
 
 @pytest.mark.parametrize("p", [1.05, 1.5, 2.0, 6.0])

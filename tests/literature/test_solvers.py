@@ -225,6 +225,12 @@ def test_ctrl_c_leaves_the_best_so_far(solver, p):
     assert result.n_iter == len(heard) == 2
 
 
+class NamedHinge(Squared):
+    """The squared loss under the name of another."""
+
+    name = "hinge"
+
+
 def test_what_does_not_fit_is_refused(monkeypatch):
     grams, y = random_problem(20, 4, seed=12)
     monkeypatch.setattr(Problem, "solve", None)  # before any work
@@ -238,8 +244,11 @@ def test_what_does_not_fit_is_refused(monkeypatch):
     for norm in (LpNorm(1), LpPenalty(2)):
         with pytest.raises(TypeError, match=r"solver='smo' needs LpNorm\(p\) with p > 1, got "):
             smo(problem_of(grams, y, Hinge(), norm))
-    for loss in (Logistic(), Squared(), EpsilonInsensitive(0.1)):
-        with pytest.raises(TypeError, match=r"solver='smo' needs the hinge loss, got "):
+    for loss in (Logistic(), Squared(), EpsilonInsensitive(0.1), NamedHinge()):
+        with pytest.raises(
+            TypeError,
+            match=r"solver='smo' needs a loss of straight pieces without a tube, such as the hinge loss, got ",
+        ):
             smo(problem_of(grams, y, loss, LpNorm(2)))
 
 

@@ -20,6 +20,7 @@ from manykernels.losses import (
     SquaredHinge,
     StructuredHinge,
 )
+from manykernels.losses.codes import CUSTOM
 from manykernels.outer.ufo import largest_alpha, ufo
 from manykernels.outer.ufo_theta import FeatureTheta, SampleTheta, make_rule
 from tests.reference import ufo_oracle as oracle
@@ -27,7 +28,7 @@ from tests.reference.oracle import solve_primal
 
 N = 12
 SIZES = (3, 1, 2, 5, 1, 8, 2, 4)  # columns of each kernel
-PLAIN = {"hinge": Hinge(), "logistic": Logistic(), "squared": Squared(), "epsilon_insensitive": EpsilonInsensitive(0.1)}
+PLAIN = {loss.name: loss for loss in (Hinge(), SquaredHinge(), Logistic(), Squared(), EpsilonInsensitive(0.1))}
 BOUNDED = ("hinge", "logistic", "epsilon_insensitive", "multiclass_hinge")  # losses with bounded gradients
 LARGE = 10**9
 every_loss = pytest.mark.parametrize("name", oracle.LOSSES)
@@ -91,7 +92,7 @@ def case(name, m, n_outputs=1, n=N, seed=0):
     signal = X[:, :3].sum(axis=1, keepdims=True) + 0.5 * rng.standard_normal((n, n_outputs))
     if name == "multiclass_hinge":
         return Case(name, X, columns, np.argsort(np.argsort(signal[:, 0])) * 3 // n, 3)
-    y = np.where(signal > 0, 1.0, -1.0) if name in ("hinge", "logistic") else signal
+    y = np.where(signal > 0, 1.0, -1.0) if name in ("hinge", "squared_hinge", "logistic") else signal
     return Case(name, X, columns, y, n_outputs)
 
 
@@ -149,7 +150,7 @@ def test_exact_steps_reach_the_optimum(name, cost, share):
     assert result.certificate.dual == pytest.approx(optimum(name, cost, share), rel=1e-4)
 
 
-@pytest.mark.parametrize("name", ["hinge", "logistic", "squared", "epsilon_insensitive"])
+@pytest.mark.parametrize("name", PLAIN)
 @every_form
 def test_exact_steps_reach_the_optimum_of_several_outputs_with_weights(name, form):
     own, C = case(name, 4, n_outputs=3), some_costs(True)
@@ -172,9 +173,50 @@ def test_exact_steps_need_a_loss_that_is_compiled_in():
         make_rule(OneOfThree(), 0.0, 1.0, 3, exact=True)
 
 
-def test_a_loss_of_one_output_that_is_not_compiled_in_is_asked_for_its_descent():
-    own, loss = case("hinge", 3), OneVsRest(SquaredHinge(), 1)
-    assert np.isfinite(ufo(own.theta(0.1, 0.0, loss=loss), epochs=3).certificate.primal)
+@pytest.mark.parametrize("alpha", [0.0, 0.15])
+@pytest.mark.parametrize("cost", [0.1, 100.0])
+@pytest.mark.parametrize("n_outputs", [1, 3])
+@every_form
+@pytest.mark.parametrize("name", PLAIN)
+def test_a_loss_that_is_not_compiled_in_takes_the_steps_of_the_paper(name, form, n_outputs, cost, alpha):
+    """A subclass is not compiled in, whatever its class is. Unbounded gradients are those where the step leads."""
+    own, loss = case(name, 3, n_outputs=n_outputs), PLAIN[name]
+    same = type("Same", (type(loss),), {})(**loss.parameters())
+    assert OneVsRest(same, 1).compiled().code == CUSTOM != OneVsRest(loss, 1).compiled().code
+    theta, naive = own.theta(cost, alpha, form=form, loss=OneVsRest(same, n_outputs)), own.naive(cost, alpha)
+    for order in epochs(4):
+        go(theta, [order])
+        assert_same_place(theta, naive.run(order), 1e-6 if name in oracle.UNBOUNDED else 1e-10)
+
+
+def test_a_subclass_with_other_mathematics_is_not_taken_for_what_it_derives_from():
+    """Losses that are three times the hinge loss: of one output, and of the sum over the outputs."""
+
+    class Steep(Hinge):
+        def value(self, y, z):
+            return 3 * super().value(y, z)
+
+        def conjugate(self, y, beta, C):
+            return super().conjugate(y, beta, 3 * C)
+
+        def domain(self, y, C):
+            return super().domain(y, 3 * C)
+
+        def dual_pull(self, y, z, C):
+            return super().dual_pull(y, z, 3 * C)
+
+    class SteepSum(OneVsRest):
+        def descent(self, y, z):
+            value, g = super().descent(y, z)
+            return 3 * value, 3 * g
+
+    own = case("hinge", 3)
+    assert OneVsRest(Steep(), 1).compiled().code == SteepSum(Hinge(), 1).compiled().code == CUSTOM
+    steep, expected = (
+        ufo(own.theta(C, 0.0, loss=loss), epochs=20) for C, loss in ((1.0, OneVsRest(Steep(), 1)), (3.0, None))
+    )
+    assert steep.certificate.primal == pytest.approx(expected.certificate.primal, rel=1e-9)
+    assert steep.certificate.dual == pytest.approx(expected.certificate.dual, rel=1e-9)
 
 
 def test_the_optimum_without_alpha_is_that_of_the_other_oracle():
@@ -277,7 +319,7 @@ def test_above_the_largest_alpha_no_kernel_helps(name, cost):
 
 
 @every_cost
-@pytest.mark.parametrize("name", ["hinge", "logistic", "squared", "epsilon_insensitive"])
+@pytest.mark.parametrize("name", PLAIN)
 def test_a_little_below_the_largest_alpha_one_kernel_does(name, cost):
     result = ufo(case(name, 4).theta(cost, 0.97 * alpha_of(name, 1.0), exact=True), epochs=200, tol=1e-9)
     assert 1 <= np.count_nonzero(result.norms) < 4

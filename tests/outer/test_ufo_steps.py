@@ -24,6 +24,9 @@ from tests.outer.test_ufo import (
 )
 from tests.reference import ufo_oracle as oracle
 
+every_unbounded_loss = pytest.mark.parametrize("name", oracle.UNBOUNDED)
+
+
 # --- gradient steps ----------------------------------------------------------------------------------------
 
 
@@ -59,9 +62,10 @@ def test_several_outputs_share_their_kernels(name, form):
 @every_form
 @every_alpha
 @every_count
-def test_squared_steps_end_a_little_before_the_implicit_ones(m, alpha, form, weighted):
+@every_unbounded_loss
+def test_squared_steps_end_a_little_before_the_implicit_ones(name, m, alpha, form, weighted):
     """The search ends when a tenth of the slope is left; at a threshold, where it jumps, it may give up sooner."""
-    own, C = case("squared", m), some_costs(weighted)
+    own, C = case(name, m), some_costs(weighted)
     theta, naive, left = own.theta(C, alpha, form=form), own.naive(C, alpha), []
     for order in epochs(3):
         for i in order:
@@ -79,8 +83,9 @@ def test_squared_steps_end_a_little_before_the_implicit_ones(m, alpha, form, wei
 
 
 @every_alpha
-def test_squared_steps_lead_where_the_implicit_ones_do(alpha):
-    own, orders = case("squared", 4), epochs(30)
+@every_unbounded_loss
+def test_squared_steps_lead_where_the_implicit_ones_do(name, alpha):
+    own, orders = case(name, 4), epochs(30)
     theta, naive = go(own.theta(1.0, alpha), orders), own.naive(1.0, alpha).run(np.concatenate(orders))
     outputs = theta.predictor()[3]
     assert np.abs(outputs - naive.every_output()).max() < 0.05 * np.abs(outputs).max()

@@ -12,10 +12,12 @@ vector (n_outputs,), or the number of the class for the loss "multiclass_hinge" 
 import cvxpy as cp
 import numpy as np
 from scipy.optimize import brentq
+from scipy.special import expit
 
 from tests.reference import oracle
 
-LOSSES = ("hinge", "logistic", "squared", "epsilon_insensitive", "multiclass_hinge")
+LOSSES = ("hinge", "squared_hinge", "logistic", "squared", "epsilon_insensitive", "multiclass_hinge")
+UNBOUNDED = ("squared", "squared_hinge")  # their gradients are taken where the step leads
 
 
 def dual_power(m):
@@ -47,8 +49,10 @@ def descent(name, y, z, epsilon=0.1):
     for c in range(len(z)):
         if name == "hinge":
             g[c] = y[c] if y[c] * z[c] < 1.0 else 0.0
+        elif name == "squared_hinge":
+            g[c] = 2.0 * y[c] * max(0.0, 1.0 - y[c] * z[c])
         elif name == "logistic":
-            g[c] = y[c] / (1.0 + np.exp(y[c] * z[c]))
+            g[c] = y[c] * expit(-y[c] * z[c])
         elif name == "squared":
             g[c] = y[c] - z[c]
         elif name == "epsilon_insensitive":
@@ -92,13 +96,14 @@ class NaiveWalk:
         return sum(K[i] @ part for K, part in zip(self.grams, w, strict=True))
 
     def implicit_residual(self, i, c, step):
-        """y - step - output, where the output is that after the step: its root is the implicit squared step."""
+        """Minus the gradient at the output after the step, minus the step: its root is the implicit step."""
         moved = self.theta.copy()
         moved[i, c] += self.gain[i] * step
-        return self.y[i][c] - step - self.outputs(i, self.primal(moved, self.t + 1))[c]
+        z = self.outputs(i, self.primal(moved, self.t + 1))
+        return descent(self.loss, self.y[i], z)[c] - step
 
     def implicit_step(self, i):
-        """The gradient of the squared loss where the step leads, for each output by itself."""
+        """Minus the gradient where the step leads, for each output by itself."""
         out = []
         for c in range(self.theta.shape[1]):
             # The output rises with the step, so that the root lies between 0 and the residual at 0.
@@ -112,7 +117,7 @@ class NaiveWalk:
         self.visited.append(self.w)
         self.losses.append(loss_value(self.loss, self.y[i], z, self.epsilon))
         if g is None:
-            g = self.implicit_step(i) if self.loss == "squared" else descent(self.loss, self.y[i], z, self.epsilon)
+            g = self.implicit_step(i) if self.loss in UNBOUNDED else descent(self.loss, self.y[i], z, self.epsilon)
         self.offsets.append(self.losses[-1] + g @ z)
         self.theta[i] += self.gain[i] * g
         self.t += 1

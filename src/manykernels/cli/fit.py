@@ -32,7 +32,6 @@ examples:
   manykernels fit houses.parquet --target price --regression --norm 2 --C 10
   manykernels fit patients.csv --target relapse --views views.toml"""
 
-LOSSES = {False: ("hinge", "squared_hinge", "logistic"), True: ("squared", "epsilon_insensitive")}
 BALANCE = ("auto", "yes", "no")
 FOLDS = 5
 
@@ -80,8 +79,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="B",
         help="weight errors so that all classes count alike: yes, no, or auto, where a class is rare (default auto)",
     )
-    losses = f"{', '.join(LOSSES[False])}; with --regression {', '.join(LOSSES[True])}"
-    parser.add_argument("--loss", metavar="L", help=f"how errors count: {losses} (default: the first)")
+    parser.add_argument(
+        "--loss",
+        metavar="L",
+        help="how errors count, such as hinge (the default) or logistic, which gives probabilities; with --regression "
+        "squared (the default) or epsilon_insensitive. Any other word lists them all",
+    )
     for flag, kind, default, placeholder, words in NUMBERS:
         text = f"{words} (default {default:g})"
         parser.add_argument(flag, type=kind, default=default, metavar=placeholder, help=text, action=Given)

@@ -12,13 +12,13 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV
 from manykernels.cli.document import certificate_of, columns_of, plain, versions, weights_of
-from manykernels.cli.fit import LOSSES
 from manykernels.cli.learning_bars import learning_bar, path_bar
 from manykernels.cli.model_file import EXTRA
 from manykernels.cli.outputs import check_output
 from manykernels.cli.scores import accuracy_row, balanced_accuracy, constant_name, constant_prediction, figures, r2_row
 from manykernels.cli.show import counted, report_console, say, show_columns, show_model, show_notes, side_console
 from manykernels.core.notices import listed
+from manykernels.estimators.chosen import named_losses
 from manykernels.reports import scores_table
 from manykernels.tables.column_views import read_views
 from manykernels.tables.prepared import PreparedTable, prepare_table
@@ -93,7 +93,7 @@ def _check_folds(folds: int, data: PreparedTable) -> None:
 
 
 def _loss(arguments: argparse.Namespace) -> str:
-    losses = LOSSES[arguments.regression]
+    losses = tuple(named_losses(of_classes=not arguments.regression))
     loss = arguments.loss or losses[0]
     if loss not in losses:
         task = "with --regression" if arguments.regression else "for classes"

@@ -12,7 +12,7 @@ from manykernels.compute.threads import one_blas_thread
 from manykernels.core.checks import check_count, check_number, is_number
 from manykernels.core.progress import reached
 from manykernels.estimators.ufo import UFOMKLClassifier, UFOMKLRegressor
-from manykernels.estimators.ufo_base import BaseUFO, Bench
+from manykernels.estimators.ufo_base import BaseUFO, UfoWarmStart
 from manykernels.outer.ufo import largest_alpha
 
 
@@ -93,31 +93,31 @@ def ufo_path(
     if "alpha" in parameters:
         raise ValueError("alpha is what the path walks along: pass alphas instead.")
     kind = UFOMKLRegressor if regression else UFOMKLClassifier
-    bench = Bench()
+    warm = UfoWarmStart()
     if alphas is None:
-        alphas = _default_alphas(kind(kernels, **parameters), X, y, sample_weight, n_alphas, least, bench)
+        alphas = _default_alphas(kind(kernels, **parameters), X, y, sample_weight, n_alphas, least, warm)
     if np.ndim(alphas) != 1 or len(alphas) == 0 or not all(map(is_number, alphas)):
         raise ValueError(f"alphas must be a list of at least one number, got {alphas!r}.")
     path: list[AlphaPoint] = []
     for alpha in np.sort(np.asarray(alphas, dtype=float))[::-1].tolist():
         model = kind(kernels, **{**parameters, "alpha": alpha})
         model._check_parameters()
-        model._learn(model._prepare(X, y, sample_weight), bench)
-        if bench.start is not None:
+        model._learn(model._prepare(X, y, sample_weight), warm)
+        if warm.start is not None:
             # What was learned with another alpha counts as one epoch, which new steps soon outweigh.
-            bench.start = bench.start.shortened()
+            warm.start = warm.start.shortened()
         path.append(AlphaPoint(alpha, model))
         reached(len(path), len(alphas), f"alpha={alpha:g}, {path[-1].n_kernels} kernels")
     return path
 
 
 def _default_alphas(
-    estimator: BaseUFO, X: Any, y: Any, sample_weight: Any, count: int, least: float, bench: Bench
+    estimator: BaseUFO, X: Any, y: Any, sample_weight: Any, count: int, least: float, warm: UfoWarmStart
 ) -> list[float]:
     """Return alphas from the smallest that leaves no kernel down to a part of it."""
     count = check_count("n_alphas", count)
     check_number("least", least, low=0, high=1)
     estimator._check_parameters()
-    theta = estimator._theta(estimator._prepare(X, y, sample_weight), bench)
+    theta = estimator._theta(estimator._prepare(X, y, sample_weight), warm)
     # A little above, since rounding may leave a kernel there.
     return ((1.0 + 1e-9) * largest_alpha(theta) * np.geomspace(1.0, least, count)).tolist()

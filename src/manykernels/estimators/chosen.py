@@ -2,39 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from manykernels.core.checks import check_choice, is_number
+from manykernels.core.constructors import argument_names
 from manykernels.kernels.lazy_names import run_lengths
-from manykernels.losses import Loss
+from manykernels.losses import LOSSES, Loss
 from manykernels.norms import LpNorm, Norm
 
 
-def find_loss(given: Any, named: Mapping[str, Callable[[], Loss]], *, of_classes: bool) -> Loss:
-    """Return the loss that a parameter means: one of the names, or a loss of your own.
+def named_losses(*, of_classes: bool) -> dict[str, type[Loss]]:
+    """Return the losses that have a name: those for the targets -1 and 1, or those for numbers.
+
+    Examples
+    --------
+    >>> from manykernels.estimators.chosen import named_losses
+    >>> list(named_losses(of_classes=False))
+    ['squared', 'epsilon_insensitive']
+    """
+    return {kind.name: kind for kind in LOSSES if (kind.classification if of_classes else kind.regression)}
+
+
+def find_loss(given: Any, *, of_classes: bool, more: Sequence[str] = (), **parameters: Any) -> Loss:
+    """Return the loss that a parameter means: one of the names, or the loss itself.
 
     Parameters
     ----------
     given : str or Loss
-    named : mapping of names to functions that make a loss
     of_classes : bool
         Whether the targets are -1 and 1, or numbers.
+    more : sequence of str
+        Names that the estimator knows besides.
+    **parameters
+        Those of the estimator: a loss that is named takes the ones that its constructor has.
 
     Examples
     --------
     >>> from manykernels.estimators.chosen import find_loss
-    >>> from manykernels.losses import Hinge, SquaredHinge
-    >>> find_loss("hinge", {"hinge": Hinge}, of_classes=True), find_loss(SquaredHinge(), {}, of_classes=True)
-    (Hinge(), SquaredHinge())
+    >>> from manykernels.losses import SquaredHinge
+    >>> find_loss("epsilon_insensitive", of_classes=False, epsilon=0.2), find_loss(SquaredHinge(), of_classes=True)
+    (EpsilonInsensitive(epsilon=0.2), SquaredHinge())
     """
     if not isinstance(given, Loss):
-        check_choice("loss", given, tuple(named), more=", or a Loss")
-        return named[given]()
+        named = named_losses(of_classes=of_classes)
+        check_choice("loss", given, (*named, *more), more=", or a Loss")
+        names = argument_names(named[given])
+        return named[given](**{name: value for name, value in parameters.items() if name in names})
     if not (given.classification if of_classes else given.regression):
         wanted = "classes" if of_classes else "numbers"
         raise ValueError(f"loss must be for {wanted}, but {given!r} is not.")
     return given
+
+
+def gives_probabilities(estimator: Any) -> bool:
+    """Return whether the loss of a classifier gives probabilities: the loss of the fit, or of a fit to come."""
+    if hasattr(estimator, "gives_probabilities_"):
+        return bool(estimator.gives_probabilities_)
+    return bool(estimator._loss().gives_probabilities)
 
 
 def find_norm(given: Any) -> Norm:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,22 +12,15 @@ from sklearn.utils.validation import check_is_fitted
 from manykernels.core.notices import warn
 from manykernels.estimators.base import BaseMKL, WarmStart
 from manykernels.estimators.calibration import held_out_scale, logistic_probabilities, probabilities
-from manykernels.estimators.chosen import find_loss
+from manykernels.estimators.chosen import find_loss, gives_probabilities
 from manykernels.estimators.classes import classes_of, costs_of, labels_of, one_vs_rest
 from manykernels.estimators.parameters import keep
 from manykernels.estimators.training import Training
-from manykernels.losses import Hinge, Logistic, Loss, Squared, SquaredHinge
-
-LOSSES: dict[str, Callable[[], Loss]] = {
-    "hinge": Hinge,
-    "squared_hinge": SquaredHinge,
-    "logistic": Logistic,
-    "squared": Squared,
-}
+from manykernels.losses import Loss
 
 
 def _gives_probabilities(estimator: MKLClassifier) -> bool:
-    if estimator.probability or estimator._loss().name == "logistic":
+    if estimator.probability or gives_probabilities(estimator):
         return True
     raise AttributeError("predict_proba needs loss='logistic' or probability=True.")
 
@@ -55,18 +47,20 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     C : float, default 1.0
         Weight of the losses.
     loss : {"hinge", "squared_hinge", "logistic", "squared"} or Loss, default "hinge"
+        A name, or a loss as an object: one of :mod:`manykernels.losses`, or of your own.
     combination : {"sum", "product"} or ParametricKernel, default "sum"
         "product" raises Gaussian kernels to their weights and multiplies them: one width for each feature (default
         kernels) or group of columns. It has no duality gap: ``gap_`` is NaN. Or a kernel with parameters of your own.
     solver : {"auto", "newton", "reduced_newton", "group_lasso", "spg", "pgd", "mirror", "simple", "silp", \
-"level", "hessian", "smo"}, default "auto"
+"level", "hessian", "smo"}, Solver or function, default "auto"
         With a family of kernels "greedy" or "ckl" for norm=1, or "stochastic_mirror" for norm=2.
         "newton" is second order in weights and samples, "reduced_newton" in the weights alone (for many samples),
         "group_lasso" the closed-form alternation, "spg" the spectral projected gradient for any penalty and combination
         ("pgd" is its baseline), "mirror" the mirror descent for kernels in groups; "auto" takes the one that is fastest
         for the norm and the sizes. To compare with: "simple" (SimpleMKL), "level" (the level method) and "hessian"
         (HessianMKL) for norm=1, "silp" (semi-infinite linear program) for any p, "smo" (SMO-MKL) for p > 1 and the
-        hinge loss.
+        hinge loss. Or a solver of your own: a function ``run(problem, *, tol, max_iter, start)``, or a
+        :class:`manykernels.core.solver.Solver`, which also says what it needs and refuses.
     normalize : {"mean_diag", "trace", "cosine", None}, default "mean_diag"
         How kernels are made comparable; learned on the training data.
     center : bool, default False
@@ -78,7 +72,8 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         once and sees most that are no kernels; the learned combination is checked in full. "full" factors each.
     fit_intercept : bool, default True
     probability : bool, default False
-        Calibrate probabilities on held-out folds (five more fits); the logistic loss needs no calibration.
+        Calibrate probabilities on held-out folds (five more fits); the logistic loss needs no calibration, nor does
+        any other whose ``gives_probabilities`` says so.
     class_weight : dict, "balanced" or None, default None
     multi_class : {"ovr"}, default "ovr"
     shared_weights : bool, default True
@@ -135,6 +130,8 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         value beside the mean diagonal.
     ranks_ : ndarray of shape (n_kernels,)
         Only with an approximation: the number of features of each kernel.
+    gives_probabilities_ : bool
+        Whether the loss gives probabilities, without calibration.
     temperature_scale_ : float
         Factor that turns decision values into probabilities; 1 unless calibrated.
     feature_importances_ : ndarray of shape (n_features,)
@@ -167,8 +164,8 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         norm: Any = 1.0,
         C: float = 1.0,
         loss: Any = "hinge",
-        combination: str = "sum",
-        solver: str = "auto",
+        combination: Any = "sum",
+        solver: Any = "auto",
         normalize: str | None = "mean_diag",
         center: bool = False,
         missing: str = "error",
@@ -198,15 +195,16 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         self.classes_, codes = classes_of(training.target)
         y = one_vs_rest(codes, self.classes_.size)
         C = np.broadcast_to(costs_of(self, codes, training.samples.weight), y.shape)
+        self.gives_probabilities_ = self._loss().gives_probabilities
         interrupted = self._fit_tasks(training, y, C, warm=warm)
-        if self.probability and self._loss().name != "logistic":
+        if self.probability and not self.gives_probabilities_:
             if interrupted:
                 warn("The fit was interrupted: probabilities are not calibrated.")
             else:
                 self.temperature_scale_ = held_out_scale(self, training)
 
     def _loss(self) -> Loss:
-        return find_loss(self.loss, LOSSES, of_classes=True)
+        return find_loss(self.loss, of_classes=True)
 
     def _shares_weights(self, n_tasks: int) -> bool:
         return bool(self.shared_weights) or n_tasks == 1
@@ -235,11 +233,12 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each class, shape (n_samples, n_classes).
 
-        From the logistic loss directly (several classes: the sigmoids of the classes, scaled to sum 1),
-        otherwise by temperature scaling on held-out folds. The most probable class is the predicted one.
+        From a loss that gives probabilities, such as the logistic one, directly (several classes: the sigmoids of the
+        classes, scaled to sum 1), otherwise by temperature scaling on held-out folds. The most probable class is the
+        predicted one.
         """
         check_is_fitted(self)
         decisions = self._decisions(X)
-        if self._loss().name == "logistic":
+        if self.gives_probabilities_:
             return logistic_probabilities(decisions)
         return probabilities(decisions, self.temperature_scale_)

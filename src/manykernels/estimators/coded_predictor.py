@@ -16,36 +16,9 @@ from manykernels.banks.learned import LearnedKernel
 from manykernels.compute.pairwise import dense
 from manykernels.estimators.archive import BadModelError
 from manykernels.estimators.predictor import Predictor
-from manykernels.kernels import (
-    Dirichlet,
-    Gaussian,
-    Kernel,
-    Linear,
-    Nystroem,
-    Overlap,
-    Polynomial,
-    Precomputed,
-    RandomFourier,
-)
-from manykernels.kernels.feature_maps import Nothing
-from manykernels.kernels.gaussian_product import ScaledGaussian
+from manykernels.kernels import Kernel, Precomputed
 from manykernels.kernels.precomputed import PrecomputedColumns
-from manykernels.kernels.product_family import KernelProduct
 from manykernels.kernels.shared_distances import BoundKernel
-
-KERNELS: tuple[type[Kernel], ...] = (
-    Linear,
-    Overlap,
-    Polynomial,
-    Gaussian,
-    Dirichlet,
-    Precomputed,
-    RandomFourier,
-    Nystroem,
-    Nothing,
-    ScaledGaussian,
-    KernelProduct,
-)
 
 
 class Arrays:

@@ -136,7 +136,7 @@ def walk(
     norms: Sequence[Any],
     trail: dict | None = None,
 ) -> Iterator[PathPoint]:
-    """Yield the points of the path, fitted one after the other on one warm.
+    """Yield the points of the path, fitted one after the other, each started from the last.
 
     ``trail`` remembers the weights at each point. Walked again on other samples of the same data, the path starts from
     them: they are nearer than the weights of the point before.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -21,16 +21,16 @@ from manykernels.core.solver import Solver
 from manykernels.estimators.aligned import AlignedKernel
 from manykernels.estimators.archive import BadModelError, read_archive, write_archive
 from manykernels.estimators.classifier import MKLClassifier
-from manykernels.estimators.coded_predictor import KERNELS, Arrays, decode_predictor, encode_predictor, plain
+from manykernels.estimators.coded_predictor import Arrays, decode_predictor, encode_predictor, plain
 from manykernels.estimators.kernel_estimator import KernelEstimator
 from manykernels.estimators.predictor import Predictor
 from manykernels.estimators.regressor import MKLRegressor
 from manykernels.estimators.two_stage import TwoStageMKLClassifier, TwoStageMKLRegressor
 from manykernels.estimators.ufo import UFOMKLClassifier, UFOMKLRegressor
-from manykernels.kernels import Kernel
+from manykernels.kernels import KERNELS, Kernel
 from manykernels.kernels.parametric import ParametricKernel
-from manykernels.losses import JointLoss, Loss
-from manykernels.norms import ElasticNorm, LpNorm, LpPenalty, MixedNorm, Penalty
+from manykernels.losses import LOSSES, JointLoss, Loss
+from manykernels.norms import NORMS, MixedNorm, Norm
 from manykernels.outer.family_choice import FAMILY_SOLVERS
 
 _ESTIMATORS: dict[str, type[KernelEstimator]] = {
@@ -70,6 +70,7 @@ _VALUES = (
     "n_inner_solves_",
     "n_features_in_",
     "n_seen_",
+    "gives_probabilities_",
     "temperature_scale_",
     "alignment_",
     "alignment_bound_",
@@ -78,7 +79,7 @@ _VALUES = (
     "target_",
     "offset_",
 )
-_NORMS: dict[str, Callable[..., Any]] = {kind.__name__: kind for kind in (LpNorm, MixedNorm, LpPenalty, ElasticNorm)}
+_LIBRARY: dict[str, type] = {kind.__name__: kind for kind in (*NORMS, *LOSSES)}
 _TEXTS = ("classes_", "feature_names_in_")
 
 
@@ -236,67 +237,62 @@ def _checked_parameter(name: str, value: Any) -> Any:
     try:
         json.dumps(coded)
     except TypeError:
-        if name == "norm":
-            return repr(value)  # predictions do not need it
         raise ValueError(f"{name} must be made of numbers and text for a model that is saved, got {value!r}.") from None
     return coded
 
 
+def _is_left_out(name: str, value: Any) -> bool:
+    """Return whether a fitted model has what the parameter led to, or no use for it, such as a generator's state."""
+    if name == "kernels":  # the active ones stand with the predictors
+        return not isinstance(value, str)
+    return name in ("learner", "grid") or (name in ("cv", "random_state") and not isinstance(plain(value), int))
+
+
 def _encode_parameter(name: str, value: Any) -> Any:
-    if (name == "kernels" and not isinstance(value, str)) or (
-        name == "random_state" and not isinstance(plain(value), int)
-    ):
-        return None  # the active kernels stand with the predictors; a generator's state is of no use to a fitted model
-    if name in ("learner", "grid") or (name == "cv" and not isinstance(plain(value), int)):
-        return None  # what they led to is there
+    if _is_left_out(name, value):
+        return None
     if name == "n_jobs" and value is not None and not isinstance(plain(value), (int, str)):
         return "dask"  # a connection to a cluster does not outlive the process
     if isinstance(value, JointLoss):
-        raise ValueError("A model with a loss of your own cannot be saved: files hold no code.")
-    if isinstance(value, Loss) or name == "solver":
+        raise ValueError("A model with a JointLoss of your own cannot be saved: files hold no code.")
+    if isinstance(value, (Norm, Loss, ParametricKernel)):
+        return _encode_object(value)
+    if name == "solver":
         return _words_for(value)
     if name == "class_weight" and isinstance(value, dict):
         return {"class_weight": [[plain(k), plain(v)] for k, v in value.items()]}
-    return _encode_norm(value)
+    return _encode_number(value)
+
+
+def _encode_object(value: Norm | Loss | ParametricKernel) -> Any:
+    """Return the class and the parameters of a norm or a loss; of what is not the library's its words alone.
+
+    Predictions do not need it, and a refit says that it is missing.
+    """
+    kind = type(value)
+    if _LIBRARY.get(kind.__name__) is not kind or isinstance(value, ParametricKernel):
+        return repr(value)
+    return {"class": kind.__name__, "parameters": {k: _encode_number(v) for k, v in value.parameters().items()}}
+
+
+def _encode_number(value: Any) -> Any:
+    """Return plain data as it is, and infinity by its name."""
+    value = plain(value)
+    return {"float": "inf"} if isinstance(value, float) and math.isinf(value) else value
 
 
 def _words_for(value: Any) -> str:
-    """Return the name of a solver or a loss of one's own: a refit says that it is missing."""
+    """Return the name of a solver of one's own: a refit says that it is missing."""
     if isinstance(value, Solver):
         return value.name
     return getattr(value, "__name__", repr(value)) if not isinstance(value, str) else value
 
 
-def _encode_norm(value: Any) -> Any:
-    if isinstance(value, LpNorm):
-        return {"LpNorm": _encode_norm(value.p)}
-    if isinstance(value, MixedNorm):
-        return {"MixedNorm": [_encode_norm(value.q), _numbered(value.groups)]}
-    if isinstance(value, LpPenalty):
-        return {"LpPenalty": [value.p, value.strength]}
-    if isinstance(value, ElasticNorm):
-        return {"ElasticNorm": [value.strength, value.p]}
-    if isinstance(value, (Penalty, ParametricKernel)):
-        return repr(value)  # predictions do not need it
-    value = plain(value)
-    return {"float": "inf"} if isinstance(value, float) and math.isinf(value) else value
-
-
-def _numbered(groups: list | None) -> list[int] | None:
-    """Return the groups as numbers: which kernels belong together matters, and names may be of any kind."""
-    if groups is None:
-        return None
-    places = {name: place for place, name in enumerate(dict.fromkeys(groups))}
-    return [places[name] for name in groups]
-
-
 def _decode_parameter(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
-    for name, kind in _NORMS.items():
-        if name in value:
-            own = value[name] if isinstance(value[name], list) else [value[name]]
-            return kind(*(_decode_parameter(part) for part in own))
+    if "class" in value:
+        return _LIBRARY[value["class"]](**{k: _decode_parameter(v) for k, v in value["parameters"].items()})
     if "class_weight" in value:
         return {k: v for k, v in value["class_weight"]}
     return float(value["float"])

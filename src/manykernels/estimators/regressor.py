@@ -12,9 +12,7 @@ from manykernels.estimators.base import BaseMKL, WarmStart
 from manykernels.estimators.chosen import find_loss
 from manykernels.estimators.parameters import keep
 from manykernels.estimators.training import Training
-from manykernels.losses import EpsilonInsensitive, Loss, Squared
-
-LOSSES = ("squared", "epsilon_insensitive")
+from manykernels.losses import Loss
 
 
 class MKLRegressor(RegressorMixin, BaseMKL):
@@ -33,9 +31,10 @@ class MKLRegressor(RegressorMixin, BaseMKL):
     C : float, default 1.0
         Weight of the losses.
     loss : {"squared", "epsilon_insensitive"} or Loss, default "squared"
-        (y - z)^2 / 2, or max(0, |y - z| - epsilon).
+        (y - z)^2 / 2, or max(0, |y - z| - epsilon), or a loss as an object: one of :mod:`manykernels.losses`, or of
+        your own.
     epsilon : float, default 0.1
-        Width of the tube of the epsilon-insensitive loss.
+        Half the width of the tube of loss="epsilon_insensitive"; a loss as an object has its own.
     combination, solver, normalize, center, missing, check_kernels, fit_intercept, tol, max_iter, approximation, rank,
     memory_budget, device, n_jobs, random_state, verbose
         As for :class:`MKLClassifier`.
@@ -65,8 +64,8 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         C: float = 1.0,
         loss: Any = "squared",
         epsilon: float = 0.1,
-        combination: str = "sum",
-        solver: str = "auto",
+        combination: Any = "sum",
+        solver: Any = "auto",
         normalize: str | None = "mean_diag",
         center: bool = False,
         missing: str = "error",
@@ -91,8 +90,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         self._fit_tasks(training, (target - offset)[None, :], self.C * weight[None, :], offset, warm)
 
     def _loss(self) -> Loss:
-        named = {"squared": Squared, "epsilon_insensitive": lambda: EpsilonInsensitive(self.epsilon)}
-        return find_loss(self.loss, named, of_classes=False)
+        return find_loss(self.loss, of_classes=False, epsilon=self.epsilon)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted target of each sample, shape (n_samples,)."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -14,33 +13,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from manykernels.compute.scales import weighted_mean
 from manykernels.compute.threads import one_blas_thread
-from manykernels.core.checks import check_choice
 from manykernels.core.notices import shown
 from manykernels.estimators.calibration import logistic_probabilities
+from manykernels.estimators.chosen import find_loss, gives_probabilities
 from manykernels.estimators.classes import classes_of, costs_of, labels_of, one_vs_rest
 from manykernels.estimators.contributions import Contributions
 from manykernels.estimators.parameters import keep
 from manykernels.estimators.training import read_any, read_rows, read_training, read_weight, table_of
 from manykernels.estimators.ufo_base import BaseUFO, Task
-from manykernels.losses import (
-    EpsilonInsensitive,
-    Hinge,
-    JointLoss,
-    Logistic,
-    Loss,
-    MulticlassHinge,
-    OneVsRest,
-    Squared,
-    StructuredHinge,
-)
+from manykernels.losses import JOINT_LOSSES, JointLoss, OneVsRest, StructuredHinge
 
-_NAMED: dict[str, Callable[[], Loss]] = {"hinge": Hinge, "logistic": Logistic, "squared": Squared}
-LOSSES = (*_NAMED, "multiclass_hinge")
-REGRESSION_LOSSES = ("squared", "epsilon_insensitive")
+_JOINT = {kind.name: kind for kind in JOINT_LOSSES}
 
 
 def _gives_probabilities(estimator: UFOMKLClassifier) -> bool:
-    if estimator.loss == "logistic":
+    if gives_probabilities(estimator):
         return True
     raise AttributeError("predict_proba needs loss='logistic'.")
 
@@ -63,16 +50,17 @@ class UFOMKLClassifier(ClassifierMixin, BaseUFO):
         Strength of the l1 norm, stated for the mean of the losses; :func:`ufo_path` finds a range of it.
     C : float, default 1.0
         Weight of the losses.
-    loss : {"hinge", "logistic", "squared", "multiclass_hinge"} or JointLoss, default "hinge"
-        The first three learn several classes one against the rest, with kernel weights that they share;
-        "multiclass_hinge" learns them jointly. A loss of your own may predict structured labels, see
+    loss : {"hinge", "squared_hinge", "logistic", "squared", "multiclass_hinge"}, Loss or JointLoss, default "hinge"
+        The first four, and any other loss of one output as an object (one of :mod:`manykernels.losses`, or of your
+        own), learn several classes one against the rest, with kernel weights that they share; "multiclass_hinge"
+        learns them jointly. A JointLoss of your own may predict structured labels, see
         :class:`manykernels.losses.StructuredHinge`.
     epochs : int, default 10
         Passes over the samples.
     step : {"auto", "exact", "gradient"}, default "auto"
         "gradient" is the paper's: a subgradient of one sample's loss, and a gap that falls like 1 / epochs. "exact"
         goes to the best coefficient of that sample, at about the same cost, and the gap falls geometrically in the end,
-        for a large C after many epochs. "auto" is "exact" where there is no average and the loss has a name.
+        for a large C after many epochs. "auto" is "exact" where there is no average and the loss is one of the library.
         ``partial_fit`` always takes gradient steps.
     p : float in (1, 2] or None, default None
         Another power of the norm.
@@ -119,7 +107,9 @@ class UFOMKLClassifier(ClassifierMixin, BaseUFO):
     active_ : ndarray of int
         Kernels with a positive weight.
     classes_ : ndarray of shape (n_classes,)
-        Not for a loss of your own.
+        Not for a JointLoss of your own.
+    gives_probabilities_ : bool
+        Whether the loss gives probabilities.
     objective_, dual_objective_, gap_ : float
         The optimum lies between the two objectives; ``gap_`` is their relative difference. After ``partial_fit`` they
         are of the stream: the mean objective along the way, and a bound below that of any fixed predictor.
@@ -183,6 +173,7 @@ class UFOMKLClassifier(ClassifierMixin, BaseUFO):
     _offset = 0.0
 
     def _prepare(self, given: Any, y: Any, sample_weight: Any) -> Task:
+        self.gives_probabilities_ = self._loss().gives_probabilities
         if self._has_own_loss:
             training = read_any(self, given, y, sample_weight)
             return Task(training, self.loss, training.target, self.C * training.samples.weight)
@@ -230,6 +221,7 @@ class UFOMKLClassifier(ClassifierMixin, BaseUFO):
 
     def _partial_fit(self, given: Any, y: Any, classes: Any, sample_weight: Any) -> None:
         first = self._begin_batch()
+        self.gives_probabilities_ = self._loss().gives_probabilities
         if self._has_own_loss:
             training = read_any(self, given, y, sample_weight, reset=first)
             self._learn_batch(training.table, training.X, self.loss, training.y, training.weight)
@@ -264,20 +256,23 @@ class UFOMKLClassifier(ClassifierMixin, BaseUFO):
             raise ValueError(f"class_weight must be a dict of weights of the classes, got {self.class_weight!r}.")
         return np.array([factors.get(label, 1.0) for label in self.classes_.tolist()])
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if isinstance(self.loss, (OneVsRest, MulticlassHinge)):
+    def _loss(self, n_classes: int = 2) -> JointLoss:
+        if type(self.loss) in (OneVsRest, *JOINT_LOSSES):
             raise ValueError(
-                f"loss must be the name of {type(self.loss).__name__}, one of {LOSSES}, or one of your own."
+                f"loss={type(self.loss).__name__}(...) is made for the classes by the estimator: pass "
+                f"{', '.join(map(repr, _JOINT))}, or the loss of one output."
             )
-        if not self._has_own_loss:
-            check_choice("loss", self.loss, LOSSES)
+        if self._has_own_loss:
+            return self.loss
+        if isinstance(self.loss, str) and self.loss in _JOINT:
+            return _JOINT[self.loss](n_classes)
+        return OneVsRest(find_loss(self.loss, of_classes=True, more=tuple(_JOINT)), 1 if n_classes == 2 else n_classes)
 
     def _loss_and_targets(self, codes: np.ndarray) -> tuple[JointLoss, np.ndarray]:
-        if self.loss == "multiclass_hinge":
-            return MulticlassHinge(self.classes_.size), codes[:, None].astype(np.float64)
-        targets = np.ascontiguousarray(one_vs_rest(codes, self.classes_.size).T)
-        return OneVsRest(_NAMED[self.loss](), targets.shape[1]), targets
+        loss = self._loss(self.classes_.size)
+        if isinstance(loss, OneVsRest):
+            return loss, np.ascontiguousarray(one_vs_rest(codes, self.classes_.size).T)
+        return loss, codes[:, None].astype(np.float64)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the predictor's values.
@@ -290,7 +285,7 @@ class UFOMKLClassifier(ClassifierMixin, BaseUFO):
         Returns
         -------
         ndarray of shape (n_samples,) for two classes, else (n_samples, n_classes)
-            For a loss of your own, (n_samples, n_outputs).
+            For a JointLoss of your own, (n_samples, n_outputs).
         """
         decisions = self._decisions(X)
         if self._has_own_loss or self.classes_.size > 2:
@@ -315,7 +310,7 @@ class UFOMKLClassifier(ClassifierMixin, BaseUFO):
 
     @available_if(_gives_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of each class, shape (n_samples, n_classes), by the logistic loss."""
+        """Return the probability of each class, shape (n_samples, n_classes): sigmoids, of several scaled to sum 1."""
         check_is_fitted(self)
         return logistic_probabilities(self._decisions(X))
 
@@ -330,9 +325,11 @@ class UFOMKLRegressor(RegressorMixin, BaseUFO):
     kernels : "standard", list of Kernel, or KernelBank, default "standard"
     alpha : float >= 0, default 0.0
     C : float, default 1.0
-    loss : {"squared", "epsilon_insensitive"}, default "squared"
-        (y - z)^2 / 2, or max(0, |y - z| - epsilon).
+    loss : {"squared", "epsilon_insensitive"} or Loss, default "squared"
+        (y - z)^2 / 2, or max(0, |y - z| - epsilon), or a loss as an object: one of :mod:`manykernels.losses`, or of
+        your own.
     epsilon : float, default 0.1
+        Half the width of the tube of loss="epsilon_insensitive"; a loss as an object has its own.
     epochs, step, p, sampling, average, features, normalize, missing, check_kernels, fit_intercept, tol, warm_start,
     expected_samples, memory_budget, random_state, verbose
         As for :class:`UFOMKLClassifier`.
@@ -360,7 +357,7 @@ class UFOMKLRegressor(RegressorMixin, BaseUFO):
         *,
         alpha: float = 0.0,
         C: float = 1.0,
-        loss: str = "squared",
+        loss: Any = "squared",
         epsilon: float = 0.1,
         epochs: int = 10,
         step: str = "auto",
@@ -384,9 +381,13 @@ class UFOMKLRegressor(RegressorMixin, BaseUFO):
     def _prepare(self, given: Any, y: Any, sample_weight: Any) -> Task:
         training = read_training(self, given, y, sample_weight)
         target, weight = training.target, training.samples.weight
-        # The bias would pay for the mean of the target: it is taken off before.
-        self._offset = weighted_mean(target, weight) if self.fit_intercept else 0.0
+        self._set_offset(target, weight)
         return Task(training, self._loss(), (target - self._offset)[:, None], self.C * weight)
+
+    def _set_offset(self, target: np.ndarray, weight: np.ndarray) -> None:
+        """Set what is taken off the targets: the bias would pay for their mean, where the loss lets it be moved."""
+        takes_off = self.fit_intercept and self._loss().loss.shifts
+        self._offset = weighted_mean(target, weight) if takes_off else 0.0
 
     @one_blas_thread()
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> UFOMKLRegressor:
@@ -409,18 +410,13 @@ class UFOMKLRegressor(RegressorMixin, BaseUFO):
             X, y = read_rows(self, given, y, numeric=True, reset=first)
             weight = read_weight(sample_weight, X)
             if first:
-                counted = weight if np.any(weight > 0) else np.ones_like(weight)
-                self._offset = weighted_mean(y, counted) if self.fit_intercept else 0.0
+                self._set_offset(np.asarray(y), weight if np.any(weight > 0) else np.ones_like(weight))
             target = np.asarray(y, dtype=np.float64)[:, None] - self._offset
             self._learn_batch(table_of(given, X), X, self._loss(), target, weight)
         return self
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice("loss", self.loss, REGRESSION_LOSSES)
-
-    def _loss(self) -> JointLoss:
-        return OneVsRest(Squared() if self.loss == "squared" else EpsilonInsensitive(self.epsilon), 1)
+    def _loss(self) -> OneVsRest:
+        return OneVsRest(find_loss(self.loss, of_classes=False, epsilon=self.epsilon), 1)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted target of each sample, shape (n_samples,)."""

@@ -37,6 +37,7 @@ from manykernels.kernels.feature_maps import FeatureMaps
 from manykernels.kernels.missing import check_views
 from manykernels.kernels.standard import tell_choice
 from manykernels.losses import JointLoss
+from manykernels.losses.codes import CUSTOM
 from manykernels.norms.elastic import ElasticNorm
 from manykernels.outer.ufo import SAMPLINGS, UfoResult, ufo
 from manykernels.outer.ufo_stream import FeatureStream, SampleStream, Stream
@@ -89,7 +90,7 @@ class Task:
 
 
 @dataclass
-class Bench:
+class UfoWarmStart:
     """What one fit leaves for the next on the same data: bound kernels, their values, and where to start."""
 
     bank: Any = None
@@ -99,6 +100,10 @@ class Bench:
     precision: str = "single"
 
 
+def _is_compiled(loss: JointLoss) -> bool:
+    return loss.compiled().code != CUSTOM
+
+
 class BaseUFO(ContributionsMixin, KernelEstimator):
     """Base class; see UFOMKLClassifier and UFOMKLRegressor."""
 
@@ -106,10 +111,16 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         check_parameters(self, _CHECKS)
         if self.step == "exact" and self.average:
             raise ValueError("average=True is for step='gradient': exact steps need no average.")
+        is_compiled = _is_compiled(self._loss())
+        if self.step == "exact" and not is_compiled:
+            raise ValueError(f"step='exact' needs a loss of the library, not one of your own, got {self.loss!r}.")
+
+    def _loss(self) -> JointLoss:
+        raise NotImplementedError
 
     @property
     def _has_own_loss(self) -> bool:
-        """Whether the loss is one of the user's own, which learns labels of any kind."""
+        """Whether the loss is a joint one of the user's own, which learns labels of any kind."""
         return isinstance(self.loss, JointLoss)
 
     # -- fit ------------------------------------------------------------------------------------------------
@@ -117,34 +128,34 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
     def _fit(self, given: Any, y: Any, sample_weight: Any) -> None:
         task = self._prepare(given, y, sample_weight)
         check_costs(task.C)
-        self._learn(task, self._warm_bench(task))
+        self._learn(task, self._warm_start_of(task))
 
     def _prepare(self, given: Any, y: Any, sample_weight: Any) -> Task:
         raise NotImplementedError
 
-    def _learn(self, task: Task, bench: Bench) -> None:
+    def _learn(self, task: Task, warm: UfoWarmStart) -> None:
         """Walk, and set the attributes."""
         samples, seed = task.training.samples, check_random_state(self.random_state).randint(2**31 - 1)
-        theta, result = self._walk(task, bench, seed)
-        if not result.interrupted and self._wants_digits(bench.bank, theta, result):
-            bench.bank, bench.source, bench.precision = None, None, "double"
-            theta, result = self._walk(task, bench, seed)
-        bench.start = theta.state()
-        self._last = task.mark(), self._frozen()["loss"], bench.start
-        self._stream = self._following(bench.bank, theta, result)
+        theta, result = self._walk(task, warm, seed)
+        if not result.interrupted and self._wants_digits(warm.bank, theta, result):
+            warm.bank, warm.source, warm.precision = None, None, "double"
+            theta, result = self._walk(task, warm, seed)
+        warm.start = theta.state()
+        self._last = task.mark(), self._frozen()["loss"], warm.start
+        self._stream = self._following(warm.bank, theta, result)
         self.n_iter_, self.trace_, self.n_seen_ = len(result.trace), result.trace, samples.owner.size
         weights = theta.norm.weights(result.norms) if self.average else result.coef
         if not result.interrupted:
-            check_combination(bench.bank, weights)
-        total = self._set_kernels(bench.bank, weights, result.norms, result.certificate)
-        self._predictors = [self._predictor(bench.bank, theta, result, samples, total)]
+            check_combination(warm.bank, weights)
+        total = self._set_kernels(warm.bank, weights, result.norms, result.certificate)
+        self._predictors = [self._predictor(warm.bank, theta, result, samples, total)]
         self.intercept_ = self._predictors[0].intercept
         set_support(self, samples.spread(theta.dual_point().T))
         if self.tol > 0 and not self.converged_ and not result.interrupted:
             warn_not_converged(self, "epochs", gap_in_words(self), "raise epochs or tol")
 
-    def _walk(self, task: Task, bench: Bench, seed: int) -> tuple[Theta, UfoResult]:
-        theta = self._theta(task, bench)
+    def _walk(self, task: Task, warm: UfoWarmStart, seed: int) -> tuple[Theta, UfoResult]:
+        theta = self._theta(task, warm)
         with watched(self), quiet():
             random = np.random.default_rng(seed)
             result = ufo(theta, epochs=self.epochs, sampling=self.sampling, tol=self.tol, random_state=random)
@@ -169,15 +180,15 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         passed = theta.moved_losses(outputs, error + stretched)
         return not passed <= _ROUNDING_SHARE * max(self.tol, _FINE_TOL) * abs(result.certificate.primal)
 
-    def _warm_bench(self, task: Task) -> Bench:
-        """Return a new bench; with a warm start, one that goes on where the last fit on the same data ended."""
+    def _warm_start_of(self, task: Task) -> UfoWarmStart:
+        """Return a start from nothing, or with ``warm_start`` from where the last fit on the same data ended."""
         if not (self.warm_start and hasattr(self, "_last")):
-            return Bench()
+            return UfoWarmStart()
         mark, loss, start = self._last
         if task.mark() != mark:
             raise ValueError("warm_start=True goes on with the same samples; for new ones there is partial_fit.")
         # The steps of another loss need not be feasible for this one.
-        return Bench(start=start if loss == self._frozen()["loss"] else None)
+        return UfoWarmStart(start=start if loss == self._frozen()["loss"] else None)
 
     def _frozen(self) -> dict[str, Any]:
         """Return the parameters that a walk cannot change on its way."""
@@ -194,24 +205,22 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         self._bias = np.sqrt(level)
         return bound
 
-    def _theta(self, task: Task, bench: Bench) -> Theta:
-        if bench.bank is None:
+    def _theta(self, task: Task, warm: UfoWarmStart) -> Theta:
+        if warm.bank is None:
             data = task.training.data()
-            bench.bank = self._bound(data.table, data.X, data.weights, bench.precision)
-            bench.bias = self._bias
-        assert bench.bias is not None
-        self._bias = bench.bias
-        bank, loss, y, C = bench.bank, task.loss, task.y, task.C
-        if self.step == "exact" and self._has_own_loss:
-            raise ValueError("step='exact' needs a loss with a name, not one of your own.")
-        exact = not self._has_own_loss and self.step != "gradient" and not self.average
+            warm.bank = self._bound(data.table, data.X, data.weights, warm.precision)
+            warm.bias = self._bias
+        assert warm.bias is not None
+        self._bias = warm.bias
+        bank, loss, y, C = warm.bank, task.loss, task.y, task.C
+        exact = _is_compiled(loss) and self.step != "gradient" and not self.average
         rule = make_rule(loss, self.alpha, float(C.sum()), bank.n_kernels, self.p, exact)
-        if bench.source is None:
-            bench.source = self._source(bank, loss.n_outputs)
-        if isinstance(bench.source, FeatureMaps):
+        if warm.source is None:
+            warm.source = self._source(bank, loss.n_outputs)
+        if isinstance(warm.source, FeatureMaps):
             kept = int((1 - HEADROOM) * budget_bytes(self.memory_budget)) // 16
-            return FeatureTheta(bench.source, bank.X, loss, y, C, rule, self.average, bench.start, kept=kept)
-        return SampleTheta(bench.source, loss, y, C, rule, self.average, bench.start)
+            return FeatureTheta(warm.source, bank.X, loss, y, C, rule, self.average, warm.start, kept=kept)
+        return SampleTheta(warm.source, loss, y, C, rule, self.average, warm.start)
 
     def _source(self, bank: Any, n_outputs: int) -> Any:
         """Return the kernels as the walk reads them: as feature maps where that is the shorter way, or as values."""

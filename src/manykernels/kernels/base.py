@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
-from functools import lru_cache
 from itertools import combinations_with_replacement
 from math import comb, factorial, prod
 from typing import Any
@@ -15,6 +13,7 @@ from manykernels.compute.lowrank import pivoted_factor
 from manykernels.compute.pairwise import dense, gaussian_rate, inner_products, row_square_norms, scaled_distances
 from manykernels.compute.triangles import pack_rows
 from manykernels.core.checks import check_count, check_number, is_number
+from manykernels.core.constructors import HasParameters
 
 _DIAGONAL_BLOCK = 64
 # A polynomial of more monomials has no finite feature map worth its memory.
@@ -23,7 +22,7 @@ _MOST_MONOMIALS = 5000
 _FAR_BELOW = 1e15
 
 
-class Kernel(ABC):
+class Kernel(HasParameters, ABC):
     """A similarity of samples; subclass it to bring your own.
 
     A subclass stores its parameters under their own names and implements
@@ -97,10 +96,6 @@ class Kernel(ABC):
         """Whether the kernel is positive semidefinite by construction, so that no check is needed."""
         return False
 
-    def parameters(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return {name: getattr(self, name) for name in _arguments(type(self))}
-
     @property
     def title(self) -> str:
         """The kernel's name without its columns, such as "Gaussian(width=2)"."""
@@ -118,12 +113,6 @@ class Kernel(ABC):
 
     def __deepcopy__(self, memo: dict) -> Kernel:
         return self  # kernels do not change: scikit-learn's clone shares them, and precomputed matrices with them
-
-
-@lru_cache(maxsize=256)
-def _arguments(kind: type) -> tuple[str, ...]:
-    """Return the names of a constructor's arguments."""
-    return tuple(name for name in inspect.signature(kind.__init__).parameters if name != "self")  # type: ignore[misc]
 
 
 def _short(value: Any) -> str:

@@ -19,6 +19,7 @@ from manykernels.compute.compiled import njit
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import UNKNOWN, Certificate, Step
 from manykernels.losses import JointLoss
+from manykernels.losses.codes import CUSTOM, SQUARED, SQUARED_HINGE
 from manykernels.outer import ufo_steps as steps
 from manykernels.outer.ufo import UfoResult
 from manykernels.outer.ufo_theta import SampleTheta, make_rule
@@ -73,6 +74,8 @@ def obscure(
     >>> result.trace[-1].objective < result.trace[0].objective
     True
     """
+    if loss.compiled().code in (CUSTOM, SQUARED, SQUARED_HINGE):
+        raise ValueError(f"obscure needs a loss that is compiled in and has bounded subgradients, not {loss!r}.")
     if not pairs.is_held:
         raise MemoryError("obscure needs the values of all pairs in memory: raise memory_budget.")
     walk = _Walk(pairs, loss, y, C, p)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from manykernels.core.solver import Need, Sizes, Solver
 from manykernels.losses import Loss
 from manykernels.norms import Norm
@@ -31,7 +33,11 @@ def _needs_an_lp_norm(norm: Norm, loss: Loss) -> str | None:
 def _smo_refuses(norm: Norm, loss: Loss) -> str | None:
     if _exponent(norm) in (None, 1.0):
         return f"needs LpNorm(p) with p > 1, got {norm!r}."
-    return None if loss.name == "hinge" else f"needs the hinge loss, got {loss!r}."
+    # What it takes is a dual without a kink: linear in the coefficients, inside a box.
+    box = loss.box(np.ones(1), np.ones(1))
+    if box is not None and box.epsilon == 0:
+        return None
+    return f"needs a loss of straight pieces without a tube, such as the hinge loss, got {loss!r}."
 
 
 def _simple_need(sizes: Sizes, norm: Norm, loss: Loss) -> Need:

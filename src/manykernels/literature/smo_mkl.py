@@ -4,6 +4,7 @@ With 1/p + 1/p* = 1 the dual of the hinge loss, here as a minimum, is differenti
 
     minimize over beta   1/2 ||q||_{p*} - y'beta,    q_k = beta' K_k beta,    0 <= y_i beta_i <= C_i,   1'beta = 0
 
+(Any other piecewise linear loss without a tube has the same dual, with a box and a linear term of its own.)
 Its gradient is sum_k d_k K_k beta - y with d_k = (q_k / ||q||_{p*})^(p*-1): that of a support vector machine with the
 weights d, for which ||d||_p = 1. Along a pair, beta_i up and beta_j down by x, every form is a parabola,
 
@@ -43,7 +44,7 @@ def smo(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: np.
     Parameters
     ----------
     problem : Problem
-        Its norm is LpNorm(p) with p > 1, its loss the hinge loss.
+        Its norm is LpNorm(p) with p > 1, its loss the hinge loss, or another with a box and no tube.
     tol : float
         Relative duality gap to reach.
     max_iter : int
@@ -97,7 +98,10 @@ class PairSteps:
         self.problem, self.tol = problem, tol
         self.exponent = 0.0 if np.isinf(p) else 1.0 / (p - 1.0)  # p* - 1
         self.recorder, self.rows = Recorder(problem, tol), _Rows(problem)
-        self.lower, self.upper = problem.loss.domain(problem.y, problem.C)
+        boxes = [problem.loss.box(y, C) for y, C in zip(problem.y, problem.C, strict=True)]
+        self.linear, self.lower, self.upper = (
+            np.array([getattr(box, name) for box in boxes]) for name in ("linear", "lower", "upper")
+        )
         self.set_beta(np.zeros(problem.y.shape))
 
     def set_beta(self, beta: np.ndarray) -> None:
@@ -140,7 +144,7 @@ class PairSteps:
 
     def gradient(self, t: int) -> np.ndarray:
         """Return the gradient of the dual, as a minimum, in the coefficients of a task."""
-        return self.weights() @ self.products[t] - self.problem.y[t]
+        return self.weights() @ self.products[t] - self.linear[t]
 
     def _iterate(self) -> bool:
         """Work on one set after the other until the violation is halved; return whether a coefficient changed."""
@@ -176,7 +180,7 @@ class PairSteps:
             np.ascontiguousarray(self.products[t][:, chosen].T),
             self.forms,
             self.exponent,
-            self.problem.y[t, chosen],
+            self.linear[t, chosen],
             beta,
             self.lower[t, chosen],
             self.upper[t, chosen],

@@ -8,6 +8,11 @@ from manykernels.losses.joint import JointLoss, MulticlassHinge, OneVsRest, Stru
 from manykernels.losses.piecewise import EpsilonInsensitive, Hinge
 from manykernels.losses.smooth import Logistic, Squared, SquaredHinge
 
+# Every loss that has a name, in the order in which names are listed. What a loss is for stands in its class.
+LOSSES: tuple[type[Loss], ...] = (Hinge, SquaredHinge, Logistic, Squared, EpsilonInsensitive)
+# Those of all outputs of a sample at once, which are made for a number of classes.
+JOINT_LOSSES: tuple[type[MulticlassHinge], ...] = (MulticlassHinge,)
+
 __all__ = [
     "EpsilonInsensitive",
     "Hinge",

@@ -8,6 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from manykernels.core.constructors import HasParameters
+from manykernels.losses.codes import MayBeCompiled
+
 
 class SignedPart(NamedTuple):
     """A part x of the coefficients, beta = sum sign * x, that costs cost'x + curvature'x^2 / 2 in the conjugate.
@@ -58,7 +61,7 @@ class Box:
         ]
 
 
-class Loss(ABC):
+class Loss(MayBeCompiled, HasParameters, ABC):
     """A convex loss of one prediction z for the target y.
 
     All methods work elementwise on arrays that broadcast. ``C`` is the
@@ -66,14 +69,26 @@ class Loss(ABC):
 
     A loss may offer several things to inner solvers: a ``smooth`` one has derivatives (see :class:`SmoothLoss`), a
     ``quadratic`` one is half the squared residual, and a piecewise linear one has a :meth:`box`.
+
+    Attributes
+    ----------
+    name : str
+        By which estimators take a loss of the library.
+    classification, regression : bool
+        Whether the targets may be -1 and 1, and whether they may be any numbers.
+    gives_probabilities : bool
+        Whether the sigmoid of a prediction is the probability of the target 1.
+    smooth, quadratic : bool
+    shifts : bool
+        Whether the loss is a function of y - z: an offset of the targets can then be moved to the intercept beforehand.
     """
 
     name: str
     classification: bool = True
     regression: bool = False
+    gives_probabilities: bool = False
     smooth: bool = False
     quadratic: bool = False
-    # Whether the loss is a function of y - z: then any offset of the targets can be moved to the intercept beforehand.
     shifts: bool = False
 
     @abstractmethod

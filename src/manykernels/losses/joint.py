@@ -7,26 +7,45 @@ a subgradient at one sample: wherever the worst label in a structured set can be
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
 
 from manykernels.losses.base import Loss
+from manykernels.losses.codes import MULTICLASS_HINGE, Compiled, MayBeCompiled
+
+# A pull that is taken where its step leads has this many digits.
+_PULL_DIGITS = 1e-9
 
 
-class JointLoss(ABC):
+class JointLoss(MayBeCompiled, ABC):
     """A convex loss of the scores z, shape (n_outputs,), for the target y of any kind.
 
     Attributes
     ----------
     n_outputs : int
+    gives_probabilities : bool
+        Whether the sigmoids of the scores are the probabilities of the outputs.
     """
 
     n_outputs: int
+    gives_probabilities: bool = False
 
     @abstractmethod
     def descent(self, y: Any, z: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the loss of one sample and minus a subgradient in its scores, shape (n_outputs,)."""
+
+    def step(self, y: Any, z: np.ndarray, score: Callable[[int, float], float]) -> tuple[float, float, np.ndarray]:
+        """Return what a step at one sample needs: the loss, its part of the dual, and the step g, shape (n_outputs,).
+
+        The part of the dual is a number a with loss(u) >= a - g'u for all scores u. ``score(c, g)`` is score c after a
+        step by g in that score alone.
+        """
+        loss, g = self.descent(y, z)
+        return loss, loss + float(g @ z), g
 
     def values(self, y: Any, z: np.ndarray) -> np.ndarray:
         """Return the losses of samples, shape (n,), for scores of shape (n, n_outputs)."""
@@ -43,6 +62,13 @@ class OneVsRest(JointLoss):
     def __init__(self, loss: Loss, n_outputs: int) -> None:
         self.loss, self.n_outputs = loss, n_outputs
 
+    @property
+    def gives_probabilities(self) -> bool:  # type: ignore[override]
+        return self.loss.gives_probabilities
+
+    def compiled(self) -> Compiled:
+        return self.loss.compiled()
+
     def values(self, y: Any, z: np.ndarray) -> np.ndarray:
         return self.loss.value(y, z).sum(axis=1)
 
@@ -52,6 +78,29 @@ class OneVsRest(JointLoss):
     def descent(self, y: Any, z: np.ndarray) -> tuple[float, np.ndarray]:
         # The pull towards the target is the dual point at which the loss is supported.
         return float(self.loss.value(y, z).sum()), self.loss.dual_pull(y, z, np.ones_like(z))[1]
+
+    def step(self, y: Any, z: np.ndarray, score: Callable[[int, float], float]) -> tuple[float, float, np.ndarray]:
+        """Return the same, with pulls that are not bounded taken where the step leads, not where it starts.
+
+        With the first steps, which are long, they would grow without end.
+        """
+        one = np.ones_like(z)
+        if np.all(np.isfinite(self.loss.domain(y, one))):
+            return super().step(y, z, score)
+        g = np.array([self._pull_ahead(y[c : c + 1], partial(score, c)) for c in range(z.size)])
+        return float(self.loss.value(y, z).sum()), -float(self.loss.conjugate(y, g, one).sum()), g
+
+    def _pull_ahead(self, y: np.ndarray, score: Callable[[float], float]) -> float:
+        """Return the g that is the pull at the score after a step by g: the pull falls as the score rises."""
+
+        def excess(g: float) -> float:
+            return float(self.loss.dual_pull(y, np.array([score(g)]), np.ones(1))[1][0]) - g
+
+        first = excess(0.0)
+        # A step that changes the score by no more than rounding, or to what is not a number, is left as it is.
+        if not excess(first) * first < 0.0:
+            return first
+        return float(brentq(excess, 0.0, first, rtol=_PULL_DIGITS, maxiter=1000))
 
 
 class MulticlassHinge(JointLoss):
@@ -68,8 +117,13 @@ class MulticlassHinge(JointLoss):
     (0.75, array([ 1.,  0., -1.]))
     """
 
+    name = "multiclass_hinge"
+
     def __init__(self, n_outputs: int) -> None:
         self.n_outputs = n_outputs
+
+    def compiled(self) -> Compiled:
+        return Compiled(MULTICLASS_HINGE)
 
     def descent(self, y: Any, z: np.ndarray) -> tuple[float, np.ndarray]:
         margins = z + 1.0

@@ -6,6 +6,7 @@ import numpy as np
 
 from manykernels.compute.scales import spread
 from manykernels.losses.base import Box, Loss
+from manykernels.losses.codes import EPSILON_INSENSITIVE, HINGE, Compiled
 
 
 def minimize_piecewise_linear(breaks: np.ndarray, jumps: np.ndarray, slope: float) -> float:
@@ -34,6 +35,9 @@ class Hinge(Loss):
     """max(0, 1 - y z), for y in {-1, 1}: the support vector machine."""
 
     name = "hinge"
+
+    def compiled(self) -> Compiled:
+        return Compiled(HINGE)
 
     def value(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
         return np.maximum(0.0, 1.0 - y * z)
@@ -77,6 +81,9 @@ class EpsilonInsensitive(Loss):
 
     def __init__(self, epsilon: float = 0.1) -> None:
         self.epsilon = epsilon
+
+    def compiled(self) -> Compiled:
+        return Compiled(EPSILON_INSENSITIVE, self.epsilon)
 
     def value(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
         return np.maximum(0.0, np.abs(y - z) - self.epsilon)

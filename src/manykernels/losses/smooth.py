@@ -6,6 +6,7 @@ import numpy as np
 from scipy.special import expit, xlog1py, xlogy
 
 from manykernels.losses.base import SignedPart, SmoothLoss
+from manykernels.losses.codes import LOGISTIC, SQUARED, SQUARED_HINGE, Compiled
 
 
 class Squared(SmoothLoss):
@@ -15,6 +16,9 @@ class Squared(SmoothLoss):
     regression = True
     quadratic = True
     shifts = True
+
+    def compiled(self) -> Compiled:
+        return Compiled(SQUARED)
 
     def value(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
         return 0.5 * (y - z) ** 2
@@ -51,6 +55,9 @@ class SquaredHinge(SmoothLoss):
 
     name = "squared_hinge"
 
+    def compiled(self) -> Compiled:
+        return Compiled(SQUARED_HINGE)
+
     def value(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
         return np.maximum(0.0, 1.0 - y * z) ** 2
 
@@ -84,6 +91,10 @@ class Logistic(SmoothLoss):
     """log(1 + exp(-y z)), for y in {-1, 1}: kernel logistic regression."""
 
     name = "logistic"
+    gives_probabilities = True
+
+    def compiled(self) -> Compiled:
+        return Compiled(LOGISTIC)
 
     def value(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
         return np.logaddexp(0.0, -y * z)

@@ -9,6 +9,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from manykernels.core.constructors import HasParameters
+
 
 class Projection(Protocol):
     """What projected gradients need: they minimize the machine's value plus a penalty of the weights."""
@@ -55,7 +57,7 @@ class Levels:
         return self.fixed is None and self.groups is None
 
 
-class Norm(ABC):
+class Norm(HasParameters, ABC):
     """A norm on the component norms a_k = ||f_k||, or a penalty of the weights, with its dual.
 
     Solvers ask for what else it offers: weights in closed form (:meth:`reweigh`), a :meth:`projection`, and

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -56,6 +57,11 @@ class MixedNorm(ComponentNorm):
             known = {name: place for place, name in enumerate(dict.fromkeys(self.groups))}
             # With q = 1/2 the groups do not matter: all kernels are in one.
             self._owner = np.array([0 if self.q == 0.5 else known[name] for name in self.groups], dtype=np.int64)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return q, and the groups as numbers: which kernels belong together matters, and names may be of any kind."""
+        places = {name: place for place, name in enumerate(dict.fromkeys(self.groups or ()))}
+        return {"q": self.q, "groups": None if self.groups is None else [places[name] for name in self.groups]}
 
     def bind(self, groups: Sequence) -> MixedNorm:
         """Return the norm for kernels of these groups; groups that were given to the norm itself are kept."""

@@ -7,9 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from manykernels.compute.compiled import njit
-
-# Losses that the compiled loop knows.
-CUSTOM, HINGE, LOGISTIC, SQUARED, EPSILON_INSENSITIVE, MULTICLASS_HINGE = range(6)
+from manykernels.losses.codes import HINGE, LOGISTIC, MULTICLASS_HINGE, SQUARED, SQUARED_HINGE
 
 
 class Rule(NamedTuple):
@@ -258,6 +256,9 @@ def ascend_output(rule, walk, trial, y, C, beta, along, own):
         low, high = min(0.0, y * C), max(0.0, y * C)
     elif rule.loss == SQUARED:
         rise, bend, low, high = y - beta / C, 1.0 / C, -np.inf, np.inf
+    elif rule.loss == SQUARED_HINGE:
+        rise, bend = y - 0.5 * beta / C, 0.5 / C
+        low, high = (0.0, np.inf) if y > 0.0 else (-np.inf, 0.0)
     else:
         sign = np.sign(beta) if beta != 0.0 else np.sign(y - z)
         rise = y - sign * rule.epsilon
@@ -327,19 +328,25 @@ def ascend(rule, walk, trial, y, C, beta, scores, own, z, g):
 
 @njit(cache=True, nogil=True)
 def foresee(rule, walk, trial, y, gain, scores, own, z, g):
-    """Write minus the gradient of the squared loss to g, taken where the step leads, not where it starts.
+    """Write minus the gradient of a squared loss to g, taken where the step leads, not where it starts.
 
-    That gradient is not bounded: with the first steps, which are long, it would grow without end.
+    That gradient is not bounded: with the first steps, which are long, it would grow without end. The loss is half the
+    squared residual, or twice that where the residual has the sign of y, and 0 elsewhere: the squared hinge.
     """
     loss, offset = 0.0, 0.0
+    is_hinge = rule.loss == SQUARED_HINGE
+    curvature = 2.0 if is_hinge else 1.0
     trial.clock[NOW] = walk.clock[NOW] + 1.0
     for c in range(z.size):
-        step = longest_ascent(rule, walk, trial, scores[c], own, y[c], 1.0 / gain, np.inf)
-        if step == 0.0:
-            step = -longest_ascent(rule, walk, trial, -scores[c], own, -y[c], 1.0 / gain, np.inf)
+        step, bend, short = 0.0, 1.0 / (curvature * gain), y[c] - z[c]
+        if not is_hinge or y[c] > 0.0:
+            step = longest_ascent(rule, walk, trial, scores[c], own, y[c], bend, np.inf)
+        if step == 0.0 and (not is_hinge or y[c] < 0.0):
+            step = -longest_ascent(rule, walk, trial, -scores[c], own, -y[c], bend, np.inf)
         g[c] = step / gain
-        loss += 0.5 * (y[c] - z[c]) ** 2
-        offset += g[c] * y[c] - 0.5 * g[c] * g[c]
+        if not is_hinge or short * y[c] > 0.0:
+            loss += 0.5 * curvature * short**2
+        offset += g[c] * y[c] - 0.5 * g[c] * g[c] / curvature
     return loss, offset
 
 
@@ -355,7 +362,7 @@ def step_at(rule, walk, trial, scores, own, y, gain, beta, z, g):
     look(rule, walk, scores, z)
     if rule.exact:
         return ascend(rule, walk, trial, y, gain, beta, scores, own, z, g)
-    if rule.loss == SQUARED:
+    if rule.loss in (SQUARED, SQUARED_HINGE):
         loss, offset = foresee(rule, walk, trial, y, gain, scores, own, z, g)
     else:
         loss, offset = descent(rule, y, z, g)

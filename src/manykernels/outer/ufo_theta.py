@@ -19,7 +19,8 @@ from manykernels.banks.pairs import PairValues
 from manykernels.compute.threads import n_threads, parallel
 from manykernels.core.results import Certificate
 from manykernels.kernels.feature_maps import FeatureMaps
-from manykernels.losses import EpsilonInsensitive, Hinge, JointLoss, Logistic, MulticlassHinge, OneVsRest, Squared
+from manykernels.losses import JointLoss
+from manykernels.losses.codes import CUSTOM, MULTICLASS_HINGE
 from manykernels.norms.elastic import ElasticNorm
 from manykernels.outer import ufo_steps as steps
 from manykernels.outer.ufo_steps import Rule, Scores, Vector, Walk
@@ -30,12 +31,6 @@ _AHEAD = 64
 _SMALL_PASS = 1 << 16
 # Features of samples are computed for this many numbers at a time, and kept if there are no more than that many.
 _CHUNK, _KEPT = 1 << 20, 1 << 24
-_COMPILED: dict[type, int] = {
-    Hinge: steps.HINGE,
-    Logistic: steps.LOGISTIC,
-    Squared: steps.SQUARED,
-    EpsilonInsensitive: steps.EPSILON_INSENSITIVE,
-}
 
 
 def make_rule(
@@ -55,15 +50,11 @@ def make_rule(
         Whether steps go to the maximum of the dual in the coefficients of a sample.
     """
     p = ElasticNorm(p=p).power(n_kernels)
-    # A subclass may have a descent of its own.
-    kind = steps.MULTICLASS_HINGE if type(loss) is MulticlassHinge else steps.CUSTOM
-    if type(loss) is OneVsRest:
-        kind = _COMPILED.get(type(loss.loss), steps.CUSTOM)
-    epsilon = getattr(getattr(loss, "loss", None), "epsilon", 0.0)
-    if exact and kind == steps.CUSTOM:
+    code, epsilon = loss.compiled()
+    if exact and code == CUSTOM:
         raise ValueError(f"Exact steps need a loss that is compiled in, not {loss!r}.")
     alpha, lam = (alpha * total_C, 1.0) if exact else (alpha, 1.0 / total_C)
-    return Rule(float(alpha), float(lam), p / (p - 1.0), kind, float(epsilon), exact)
+    return Rule(float(alpha), float(lam), p / (p - 1.0), code, float(epsilon), exact)
 
 
 def norm_of(rule: Rule) -> ElasticNorm:
@@ -187,7 +178,7 @@ class Theta(ABC):
 
     def first_steps(self) -> np.ndarray:
         """Return minus a subgradient of each loss at the predictor 0, (n, n_outputs)."""
-        if self.rule.loss == steps.MULTICLASS_HINGE:
+        if self.rule.loss == MULTICLASS_HINGE:
             # All rivals are equally bad, and any mean over them is a subgradient; this one favors none.
             out = np.full((self.n_samples, self.n_outputs), -1.0 / (self.n_outputs - 1))
             out[np.arange(self.n_samples), self.targets()] = 1.0
@@ -196,7 +187,7 @@ class Theta(ABC):
 
     def targets(self) -> Any:
         """Return the targets as the loss takes them: a class number is one number a sample."""
-        return self.y[:, 0].astype(np.int64) if self.rule.loss == steps.MULTICLASS_HINGE else self.y
+        return self.y[:, 0].astype(np.int64) if self.rule.loss == MULTICLASS_HINGE else self.y
 
     def predictor(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray]:
         """Return coef, norms, components (of an average) and outputs of the predictor, last or averaged."""
@@ -259,8 +250,13 @@ class Theta(ABC):
         """Take a step with a loss that is not compiled in; return it, None if it moves nothing."""
         z = np.empty(self.n_outputs)
         steps.look(self.rule, self.walk, scores, z)
-        loss, g = self.loss.descent(self.y[i], z)
-        offset = loss + float(g @ z)
+        trial = steps.trial_walk(self.walk)
+        trial.clock[steps.NOW] = self.walk.clock[steps.NOW] + 1.0
+
+        def score(c: int, g: float) -> float:
+            return float(steps.trial_output(self.rule, self.walk, trial, scores[c], own, self.gain[i] * g))
+
+        loss, offset, g = self.loss.step(self.y[i], z, score)
         self.offsets[i] += offset
         self.visits[i] += 1.0
         g = np.array(g, dtype=np.float64)
@@ -330,7 +326,7 @@ class SampleTheta(Theta):
         if self.s.length[0] + block.size > self.s.samples.size:
             self.settle()  # the log is full
         values, places = self._catch_up(np.unique(block), block)
-        if self.rule.loss == steps.CUSTOM:
+        if self.rule.loss == CUSTOM:
             self._advance_by_asking(block, values, places)
         else:
             steps.walk_samples(self.rule, self.walk, self.s, values, self.own, self.y, self.gain, block, places)
@@ -449,7 +445,7 @@ class FeatureTheta(Theta):
         shape = (self.n_outputs, int(first[-1]))
         self.maps, self.X = maps, X
         self.v = Vector(np.zeros(shape), first, np.zeros(shape if average else (0, 0)))
-        n = self.n_samples if remember or self.rule.loss == steps.CUSTOM else 1
+        n = self.n_samples if remember or self.rule.loss == CUSTOM else 1
         self.beta, self.visits = np.zeros((n, self.n_outputs)), np.zeros(n)
         self._remembers, self._kept = remember, kept
         self._phi: np.ndarray | None = None
@@ -463,7 +459,7 @@ class FeatureTheta(Theta):
         # A stream has no end to count its samples by: a weight is a weight.
         self.gain = weight
         self._phi = None
-        if self.rule.loss == steps.CUSTOM:
+        if self.rule.loss == CUSTOM:
             self.beta, self.visits = np.zeros((weight.size, self.n_outputs)), np.zeros(weight.size)
             self.offsets = np.zeros(weight.size)
 
@@ -475,7 +471,7 @@ class FeatureTheta(Theta):
     def advance(self, order: np.ndarray) -> None:
         for rows in self._chunks(order):
             phi = self._features(rows)
-            if self.rule.loss == steps.CUSTOM:
+            if self.rule.loss == CUSTOM:
                 self._advance_by_asking(rows, phi)
             else:
                 steps.walk_features(
