@@ -100,6 +100,26 @@ NUMBERS = {
         kernels=(KernelRecipe("polynomial", 0.3, columns=(3, 4), degree=3),),
         normalize=None,
     ),
+    "targets of 1e160, mirror descent": Case(
+        task="regression",
+        d=5,
+        y_scale=1e160,
+        kernels=(KernelRecipe("dirichlet", 1e-3, related=False, columns=(4,)),),
+        solver="mirror",
+    ),
+    "slopes too far apart for a linear program": Case(
+        scale=1e8,
+        values="integers",
+        kernels=(KernelRecipe("overlap"), KernelRecipe("ladder", 1e-3, columns=(0,))),
+        loss="squared",
+        solver="level",
+        C=0.01,
+        normalize=None,
+    ),
+    "a narrow kernel and one of 1e10, UFO": Case(
+        estimator="ufo", n=12, shift=1e5, kernels=(KernelRecipe(value=0.3), LINEAR)
+    ),
+    "a wide kernel, UFO": Case(estimator="ufo", kernels=(KernelRecipe(value=1e3, columns=(0,)),), C=100.0),
     "samples that differ by 1e-5, UFO": Case(
         estimator="ufo",
         seed=930,
@@ -127,6 +147,12 @@ WEIGHTS = {
         n=4, loss="squared", norm=("penalty", 1.0, 1e-2), C=1e-6, weights="one 5e-324"
     ),
     "a weight of 1e-300, huge targets": Case(task="regression", n=2, y_scale=1e12, C=100.0, weights="one 1e-300"),
+    "costs of 1e12, two stages": Case(
+        estimator="two_stage",
+        seed=281,
+        kernels=(KernelRecipe("overlap", columns=(0,)), KernelRecipe("linear", columns=(1,))),
+        weights="all 1e12",
+    ),
     "a cost of 1e12 and the last bit of the intercept": Case(
         n=2, kernels=(KernelRecipe("polynomial", columns=(0,), degree=3, coef0=0.0),), C=1e-6, weights="one 1e12"
     ),

@@ -142,7 +142,7 @@ class _TwoStage(ContributionsMixin, AlignedEstimator):
 
     @property
     def _rounding_signs(self) -> tuple[type[Warning], ...]:
-        """The warnings by which a learner says that rounding decides; what others mean by not converging is their own."""
+        """The warnings by which a learner says that rounding decides; a given learner may mean something else."""
         return (LinAlgWarning,) if self.learner is not None else (LinAlgWarning, ConvergenceWarning)
 
     def _fit_best(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,7 @@ from manykernels.banks.plan import HEADROOM, left_beside
 from manykernels.compute.memory import budget_bytes
 from manykernels.core.checks import check_choice, check_number
 from manykernels.core.notices import warn
-from manykernels.core.results import Certificate, Iterate, Step
+from manykernels.core.results import Certificate, Iterate, Step, joined
 from manykernels.core.samples import Samples
 from manykernels.estimators.attributes import (
     gap_in_words,
@@ -39,7 +39,7 @@ from manykernels.kernels.standard import tell_choice
 from manykernels.losses import JointLoss
 from manykernels.losses.codes import CUSTOM
 from manykernels.norms.elastic import ElasticNorm
-from manykernels.outer.ufo import SAMPLINGS, UfoResult, ufo
+from manykernels.outer.ufo import SAMPLINGS, UfoResult, standing, ufo
 from manykernels.outer.ufo_stream import FeatureStream, SampleStream, Stream
 from manykernels.outer.ufo_theta import FeatureTheta, SampleTheta, Start, Theta, make_rule, norm_of
 
@@ -136,10 +136,9 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
     def _learn(self, task: Task, warm: UfoWarmStart) -> None:
         """Walk, and set the attributes."""
         samples, seed = task.training.samples, check_random_state(self.random_state).randint(2**31 - 1)
-        theta, result = self._walk(task, warm, seed)
+        theta, result = self._walk(task, warm, seed, self.epochs)
         if not result.interrupted and self._wants_digits(warm.bank, theta, result):
-            warm.bank, warm.source, warm.precision = None, None, "double"
-            theta, result = self._walk(task, warm, seed)
+            theta, result = self._with_digits_of(theta, result, task, warm, seed)
         warm.start = theta.state()
         self._last = task.mark(), self._frozen()["loss"], warm.start
         self._stream = self._following(warm.bank, theta, result)
@@ -154,13 +153,35 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         if self.tol > 0 and not self.converged_ and not result.interrupted:
             warn_not_converged(self, "epochs", gap_in_words(self), "raise epochs or tol")
 
-    def _walk(self, task: Task, warm: UfoWarmStart, seed: int) -> tuple[Theta, UfoResult]:
+    def _walk(self, task: Task, warm: UfoWarmStart, seed: int, epochs: int) -> tuple[Theta, UfoResult]:
         theta = self._theta(task, warm)
         with watched(self), quiet():
             random = np.random.default_rng(seed)
-            result = ufo(theta, epochs=self.epochs, sampling=self.sampling, tol=self.tol, random_state=random)
+            result = ufo(theta, epochs=epochs, sampling=self.sampling, tol=self.tol, random_state=random)
         check_finite(result.certificate, result.certificate.dual, result.coef)
         return theta, result
+
+    def _with_digits_of(
+        self, theta: Theta, result: UfoResult, task: Task, warm: UfoWarmStart, seed: int
+    ) -> tuple[Theta, UfoResult]:
+        """Return what was learned from kernels in single precision, looked at with those in double precision.
+
+        One pass over the kernels tells what it is worth, and the walk goes on where that is not yet within ``tol``. The
+        steps of the paper leave no more than a mean of each sample's steps to start from: they are walked again.
+        """
+        warm.bank, warm.source, warm.precision = None, None, "double"
+        if not theta.rule.exact:
+            return self._walk(task, warm, seed, self.epochs)
+        warm.start, trace = theta.state(), result.trace
+        theta = self._theta(task, warm)
+        with quiet():
+            result = standing(theta)
+        check_finite(result.certificate, result.certificate.dual, result.coef)
+        certificate, left = result.certificate, self.epochs - len(trace)
+        trace = [*trace[:-1], replace(trace[-1], objective=certificate.primal, gap=certificate.gap)]
+        if certificate.gap > self.tol and left > 0:
+            theta, result = self._walk(task, warm, seed, left)
+        return theta, replace(result, trace=joined(trace, result.trace))
 
     def _wants_digits(self, bank: Any, theta: Theta, result: UfoResult) -> bool:
         """Return whether rounded kernel values may move the objective by a tenth of the tolerance.

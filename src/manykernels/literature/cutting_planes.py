@@ -80,9 +80,15 @@ class CuttingPlanes:
         if point.value < self.upper:
             self.best, self.upper = point, point.value
 
-    def lowest(self) -> np.ndarray:
-        """Return the weights where the highest plane is lowest; set the lower bound and the shares."""
-        weights, bound = self._by_linear_program() if self.p == 1 else self._by_expansions()
+    def lowest(self) -> np.ndarray | None:
+        """Return the weights where the highest plane is lowest; set the lower bound and the shares.
+
+        None where slopes are too far apart for a linear program in doubles.
+        """
+        lowest = self._by_linear_program() if self.p == 1 else self._by_expansions()
+        if lowest is None:
+            return None
+        weights, bound = lowest
         self.lower = max(self.lower, bound)
         self.n_met += self.upper - self.lower <= _MET * self.unit
         return weights
@@ -119,8 +125,8 @@ class CuttingPlanes:
         scales = self._scales()
         return (scales**2 / self.unit)[:, None] * self.slopes, scales / self.unit * self.constants
 
-    def _by_linear_program(self) -> tuple[np.ndarray, float]:
-        """Minimize theta over the simplex, with all planes below theta."""
+    def _by_linear_program(self) -> tuple[np.ndarray, float] | None:
+        """Minimize theta over the simplex, with all planes below theta; None if that cannot be solved."""
         S, c = self.planes()
         m = S.shape[1]
         solution = linprog(
@@ -134,7 +140,7 @@ class CuttingPlanes:
             options=_EXACT,
         )
         if solution.x is None:
-            raise ArithmeticError(f"The linear program of the cutting planes has no solution: {solution.message}")
+            return None
         weights = np.maximum(solution.x[:m], 0.0)
         shares = np.maximum(-solution.ineqlin.marginals, 0.0)
         self.shares = shares / shares.sum()

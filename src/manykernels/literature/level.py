@@ -88,6 +88,8 @@ class _LevelMethod(WeightSearch):
             return None
         planes.add(here)
         lowest = planes.lowest()
+        if lowest is None:
+            return None
         level = planes.lower + _LEVEL * (planes.upper - planes.lower)
         nearest = self._projected(here.weights, level / planes.unit)
         # Where the bounds have met, rounding may leave no point below the level.

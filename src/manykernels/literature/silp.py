@@ -67,4 +67,6 @@ class _CuttingPlanes(WeightSearch):
             return None
         self.planes.add(here)
         weights = self.planes.lowest()
+        if weights is None:
+            return None
         return self.evaluate(weights, self.planes.mean_machine(here), self.planes.needed)

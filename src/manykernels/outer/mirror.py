@@ -157,8 +157,8 @@ class MirrorDescent:
                 break
             slopes = 0.5 * quad_forms * self.eta[norm.owner]
             largest = float(slopes.max())
-            if largest == 0.0:
-                break  # nothing to learn
+            if not 0.0 < largest < np.inf:
+                break  # nothing to learn, or forms that overflow
             logs = self._normalized(logs + step * width / (largest * np.sqrt(t)) * slopes)
 
     def _positive(self, weights: np.ndarray) -> np.ndarray:

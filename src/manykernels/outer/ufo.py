@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -117,17 +117,22 @@ def ufo(
     started, trace = time.perf_counter(), []
     for epoch in range(1, epochs + 1):
         interrupted = _interrupted(theta.advance, orders[sampling](theta.n_samples))
-        theta.settle()
-        coef, norms, components, outputs = theta.predictor()
-        certificate = theta.certificate(norms, outputs)
-        seconds, n_active = time.perf_counter() - started, int(np.count_nonzero(norms))
-        trace.append(Step(epoch, seconds, certificate.primal, certificate.gap, n_active, tol))
+        result = standing(theta)
+        gap, n_active = result.certificate.gap, int(np.count_nonzero(result.norms))
+        trace.append(Step(epoch, time.perf_counter() - started, result.certificate.primal, gap, n_active, tol))
         interrupted = _interrupted(emit, trace[-1]) or interrupted
-        if interrupted or certificate.gap <= max(tol, _ROUNDING):
+        if interrupted or gap <= max(tol, _ROUNDING):
             break
         if epoch == 1 and theta.average and epochs > 1:
             theta.forget_average()
-    return UfoResult(coef, norms, certificate, trace, theta.beta, components, interrupted)
+    return replace(result, trace=trace, interrupted=interrupted)
+
+
+def standing(theta: Theta) -> UfoResult:
+    """Return the predictor of theta and its certificate as they stand, without a step."""
+    theta.settle()
+    coef, norms, components, outputs = theta.predictor()
+    return UfoResult(coef, norms, theta.certificate(norms, outputs), [], theta.beta, components, False)
 
 
 def _interrupted(run: Callable[[Any], None], argument: Any) -> bool:
