@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from manykernels import MKLClassifier, MKLRegressor, load
+from manykernels import AlignedKernel, MKLClassifier, MKLRegressor, TwoStageMKLClassifier, load
+from manykernels.banks import bind
+from manykernels.banks.packed import PackedBank
 from manykernels.core.solver import Solver, takes_all
-from manykernels.kernels import Gaussian, GaussianFamily, Kernel, Linear
+from manykernels.kernels import Gaussian, GaussianFamily, Kernel, KernelBank, Linear
 from manykernels.losses import Hinge, Logistic, Squared
 from manykernels.norms import LpPenalty, Penalty
 from manykernels.outer.greedy import greedy
@@ -71,6 +73,34 @@ def test_kernels_that_offer_too_little_are_refused_with_the_sentence_of_the_reco
     solver = Solver("mine", never, frozenset({"combine", "quad_forms", "rows"}))
     with pytest.raises(TypeError, match=r"^solver='mine' needs kernels that offer quad_forms, rows; these do not\.$"):
         MKLClassifier(combination="product", norm=LpPenalty(1.0), solver=solver).fit(X, Y)
+
+
+class Poor(KernelBank):
+    """Kernels held in a bank of their own, which offers little."""
+
+    def hold(self, data, recipe, placement):
+        bank = bind(KernelBank(self.kernels), data, recipe, placement)
+        bank.can = bank.can - {"centered_squares", "rows"}
+        return bank
+
+
+@pytest.mark.parametrize(
+    ("alignment", "missing"),
+    [
+        ("greedy", "centered_squares, rows"),
+        ("qp", "centered_squares, rows"),
+        ("stagewise", "centered_squares, rows"),
+        ("frank_wolfe", "centered_squares, rows"),
+        ("independent", "centered_squares"),
+        ("uniform", "centered_squares"),
+    ],
+)
+def test_a_bank_that_offers_too_little_for_an_alignment_is_refused(alignment, missing, monkeypatch):
+    monkeypatch.setattr(PackedBank, "combine", lambda *a: pytest.fail("it was asked"))
+    words = f"^alignment='{alignment}' needs kernels that offer {missing}; these do not"
+    for kind in (TwoStageMKLClassifier, AlignedKernel):
+        with pytest.raises(TypeError, match=words):
+            kind(Poor(KERNELS), alignment=alignment).fit(X, Y)
 
 
 def cautious_greedy(problem, *, tol, max_iter):

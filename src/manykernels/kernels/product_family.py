@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from manykernels.core.checks import check_choice, check_count
+from manykernels.core.protocols import ExplicitBank
 from manykernels.kernels.base import Kernel
 from manykernels.kernels.family import (
     DRAWS,
@@ -176,7 +177,7 @@ class BoundProducts(BoundFamily):
 
     can = ProductKernels.can
 
-    def __init__(self, base: Any, prior: np.ndarray) -> None:
+    def __init__(self, base: ExplicitBank, prior: np.ndarray) -> None:
         self.base, self.prior, self.degree = base, prior, prior.size
         self.X, self.sample_weight = base.X, base.sample_weight
         S = base.combine(np.ones(base.n_kernels)).array
