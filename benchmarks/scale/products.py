@@ -34,7 +34,7 @@ def seconds_a_step(r: int, n: int, degree: int, steps: int = 5) -> float:
     X, y = data(n, r)
     family = bind_family(ProductKernels([Linear(columns=[j]) for j in range(r)], degree, prior="even"), X)
     problem = FamilyProblem(family, Squared(), LpNorm(2), y[None], np.full((1, n), 10.0))
-    walk = MirrorWalk(problem, "gradient", "single", np.random.default_rng(0))
+    walk = MirrorWalk(problem, "gradient", np.random.default_rng(0))
     walk.run(2)
     started = time.perf_counter()
     walk.run(steps)

@@ -79,6 +79,11 @@ class Problem:
     memory: int | None = None
     offset: float = 0.0
 
+    @property
+    def can(self) -> frozenset[str]:
+        """What a solver may ask of the kernels."""
+        return self.bank.can
+
     def tail(self, size: int) -> Problem:
         """Return the problem of the last ``size`` samples."""
         return replace(self, bank=self.bank.tail(size), y=self.y[:, -size:], C=self.C[:, -size:])

@@ -382,3 +382,11 @@ def test_very_wide_gaussians_are_combined_with_all_their_digits(weigh):
     found = weigh(bound([Gaussian(w) for w in widths]), Target.of_values(VALUES))
     grams = [naive.gaussian_minus_one(X, w) for w in widths]
     assert found.alignment == pytest.approx(of_weights(found.weights, np.outer(VALUES, VALUES), grams), abs=1e-6)
+
+
+def test_a_combined_kernel_that_is_no_matrix_is_written_out():
+    features = bind_with(KernelBank(KERNELS), X, approximation="nystroem", rank=N, random_state=0)
+    K = features.combine(np.ones(features.n_kernels))
+    assert "array" not in K.can
+    found = combined_alignment(features, np.ones(features.n_kernels), Target.of_classes(BINARY))
+    assert found == pytest.approx(naive.alignment(K.product(np.eye(N)), naive.same_class(BINARY)), rel=1e-6)

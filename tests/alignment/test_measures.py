@@ -13,6 +13,7 @@ from manykernels.alignment import (
     alignments,
     centered_alignment,
     feature_space_measure,
+    feature_space_measures,
     feature_space_scorer,
     measures,
 )
@@ -331,7 +332,7 @@ def test_feature_space_measure_is_invariant_to_shifts_and_scales():
 @STORAGES
 @pytest.mark.parametrize("y", [BINARY, FOUR], ids=["two classes", "four classes"])
 def test_feature_space_measure_of_a_bank(y, storage):
-    found = feature_space_measure(bound(storage=storage), y)
+    found = feature_space_measures(bound(storage=storage), y)
     np.testing.assert_allclose(found, [feature_space_measure(K, y) for K in GRAMS], rtol=1e-9)
 
 
@@ -403,7 +404,7 @@ def test_a_target_of_another_size_than_the_bank_is_refused():
 
 def test_labels_of_another_size_than_the_bank_are_refused():
     with pytest.raises(ValueError, match="y has 12"):
-        feature_space_measure(bound(), FOUR[:12])
+        feature_space_measures(bound(), FOUR[:12])
 
 
 def test_alignment_takes_lists():

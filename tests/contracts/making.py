@@ -15,9 +15,11 @@ from manykernels.kernels import KernelBank
 from tests.binding import bind_with
 from tests.contracts.truth import NORMALIZATIONS, SETS, train_and_test
 
-FINITE = frozenset({"combine", "quad_forms", "derivative_forms", "matvecs", "inner_products", "rows", "diagonal"})
+FINITE = frozenset(
+    {"combine", "centered_squares", "quad_forms", "derivative_forms", "matvecs", "inner_products", "rows", "diagonal"}
+)
 FINITE |= {"largest_diagonals", "peaks", "subset", "tail", "coefficients"}  # the last is no method: they are arrays
-ON_DEMAND = FINITE - {"matvecs", "inner_products", "peaks", "subset"}
+ON_DEMAND = FINITE - {"centered_squares", "matvecs", "inner_products", "peaks", "subset"}
 FEATURES = ON_DEMAND - {"rows", "diagonal"}
 ON_WORKERS = FEATURES - {"coefficients", "tail"}
 PARAMETRIC = frozenset({"coefficients", "combine", "derivative_forms"})
@@ -191,6 +193,11 @@ def on_workers(how, bank, X, client, *, precision, sample_weight=None, normalize
 
 
 # --- questions to all ------------------------------------------------------------------------------------------
+
+
+def members_of(protocol):
+    """The names that a protocol asks for, its own and those of the protocols that it extends."""
+    return {name for one in protocol.__mro__[:-3] for name in vars(one) if not name.startswith("_")}
 
 
 def matrix_of(K):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from manykernels.core.protocols import Bank
 from manykernels.core.solver import Solver
 from manykernels.kernels import Dirichlet, Gaussian, KernelBank, Linear, Polynomial
 from manykernels.losses import Hinge
@@ -22,6 +23,7 @@ from tests.contracts.making import (
     marked,
     matrix_of,
     matrix_on_workers,
+    members_of,
 )
 from tests.contracts.truth import (
     FEATURES,
@@ -122,6 +124,15 @@ def test_what_it_offers(make_bank, kind):
             Solver("any", None, frozenset({capability})).require(problem)
 
 
+@every_kind()
+def test_it_has_all_that_the_protocol_asks(make_bank, kind):
+    """All of it, but for what it does not say that it can do."""
+    bank = make_bank(kind)
+    missing = {name for name in members_of(Bank) - (FINITE - kind.can) if not hasattr(bank, name)}
+    assert not missing
+    assert bank.scale.shape == (bank.n_kernels,)
+
+
 @every_setting()
 def test_the_stated_precision_is_that_of_the_values(make_bank, kind, center, precision):
     """In the units of the stated rounding, no kernel value is off by more than a few."""
@@ -215,7 +226,7 @@ def test_inner_products(make_bank, kind, center, precision):
                 assert_close(bank.inner_products(M, subset)[:, None], expected[:, None], allowed, size[:, None])
 
 
-@every_setting("inner_products")
+@every_setting("centered_squares")
 @pytest.mark.parametrize("weight", [np.ones(N_TRAIN), sample_weight()], ids=["plain", "weighted"])
 def test_centered_squares(make_bank, kind, center, precision, weight):
     """||K_c||^2 with sample weights, of each kernel."""

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from manykernels.core.protocols import ArrayKernel, BlockKernel, Features, FeaturesKernel, RowsKernel, SumsKernel
 from tests.contracts.making import (
     KINDS,
     dual_of,
@@ -10,10 +11,18 @@ from tests.contracts.making import (
     features_on_workers,
     marked,
     matrix_of,
+    members_of,
 )
 from tests.contracts.truth import N_TRAIN, truth_of
 
 HERE = [name for name in KINDS if not name.startswith("dask")]
+PROTOCOLS = {
+    "array": ArrayKernel,
+    "rows": RowsKernel,
+    "features": FeaturesKernel,
+    "block": BlockKernel,
+    "sums": SumsKernel,
+}
 
 
 def every_ability(ability):
@@ -50,6 +59,17 @@ def assert_is_kernel(K, truth, weights, allowed):
     # Products that go on from the last ones are known to a part of the largest coefficients of all tasks.
     assert np.abs(product - beta @ expected).max() <= allowed * size * np.abs(beta).sum(axis=1).max()
     assert np.abs(diagonal - expected.diagonal()).max() <= allowed * size
+
+
+@every_kind()
+def test_it_has_all_that_its_protocols_ask(make_bank, kind):
+    """Blocks of features are asked where the kernel has no blocks of its own."""
+    K = make_bank(kind).workspace()
+    for ability in kind.combined:
+        assert not {name for name in members_of(PROTOCOLS[ability]) if not hasattr(K, name)}
+    if "features" in kind.combined:
+        asked = members_of(Features) - ({"blocks", "block"} if "block" in kind.combined else set())
+        assert not {name for name in asked if not hasattr(K.table, name)}
 
 
 @every_kind(among=HERE)

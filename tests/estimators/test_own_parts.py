@@ -1,14 +1,27 @@
 """A kernel, a loss, a norm and a solver of a user's own, handed to the estimators."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from manykernels import MKLClassifier, MKLRegressor, UFOMKLClassifier, UFOMKLRegressor, load
-from manykernels.core.solver import Solver
-from manykernels.kernels import Gaussian, Kernel, Linear
+from manykernels import (
+    AlignedKernel,
+    MKLClassifier,
+    MKLRegressor,
+    TwoStageMKLClassifier,
+    UFOMKLClassifier,
+    UFOMKLRegressor,
+    load,
+)
+from manykernels.banks import bind
+from manykernels.banks.packed import PackedBank
+from manykernels.core.solver import Solver, takes_all
+from manykernels.kernels import Gaussian, GaussianFamily, Kernel, KernelBank, Linear
 from manykernels.losses import EpsilonInsensitive, Hinge, Logistic, MulticlassHinge, Squared, SquaredHinge
-from manykernels.norms import ElasticNorm, LpNorm, Penalty
+from manykernels.norms import ElasticNorm, LpNorm, LpPenalty, Penalty
+from manykernels.outer.greedy import greedy
 from manykernels.outer.group_lasso import group_lasso
 from tests.contracts.test_losses import Huber
 
@@ -59,6 +72,87 @@ def test_a_solver_that_refuses_does_so_before_any_work(monkeypatch):
     monkeypatch.setattr("manykernels.estimators.base.bind", lambda *a, **k: pytest.fail("kernels were bound"))
     with pytest.raises(TypeError, match=r"^solver='mine' is not for LpNorm\(p=1\)\.$"):
         MKLClassifier(KERNELS, solver=solver).fit(X, Y)
+
+
+def test_kernels_that_offer_too_little_are_refused_with_the_sentence_of_the_record():
+    def never(problem, **options):
+        pytest.fail("it was run")
+
+    solver = Solver("mine", never, frozenset({"combine", "quad_forms", "rows"}))
+    with pytest.raises(TypeError, match=r"^solver='mine' needs kernels that offer quad_forms, rows; these do not\.$"):
+        MKLClassifier(combination="product", norm=LpPenalty(1.0), solver=solver).fit(X, Y)
+
+
+class Poor(KernelBank):
+    """Kernels held in a bank of their own, which offers little."""
+
+    def hold(self, data, recipe, placement):
+        bank = bind(KernelBank(self.kernels), data, recipe, placement)
+        bank.can = bank.can - {"centered_squares", "rows"}
+        return bank
+
+
+@pytest.mark.parametrize(
+    ("alignment", "missing"),
+    [
+        ("greedy", "centered_squares, rows"),
+        ("qp", "centered_squares, rows"),
+        ("stagewise", "centered_squares, rows"),
+        ("frank_wolfe", "centered_squares, rows"),
+        ("independent", "centered_squares"),
+        ("uniform", "centered_squares"),
+    ],
+)
+def test_a_bank_that_offers_too_little_for_an_alignment_is_refused(alignment, missing, monkeypatch):
+    monkeypatch.setattr(PackedBank, "combine", lambda *a: pytest.fail("it was asked"))
+    words = f"^alignment='{alignment}' needs kernels that offer {missing}; these do not"
+    for kind in (TwoStageMKLClassifier, AlignedKernel):
+        with pytest.raises(TypeError, match=words):
+            kind(Poor(KERNELS), alignment=alignment).fit(X, Y)
+
+
+def cautious_greedy(problem, *, tol, max_iter):
+    """A solver for families: greedy selection with half the tolerance."""
+    cautious_greedy.seen = problem.precision
+    return greedy(problem, tol=0.5 * tol, max_iter=max_iter)
+
+
+FOR_FAMILIES = Solver(
+    "mine", cautious_greedy, frozenset({"best"}), lambda norm, loss: f"is not for {norm!r}.", for_family=True
+)
+FAMILY = GaussianFamily(0.1, 10.0)
+
+
+@pytest.mark.parametrize(("tol", "precision"), [(1e-3, "single"), (1e-6, "double")])
+def test_a_solver_for_families(tol, precision):
+    solver = replace(FOR_FAMILIES, refuses=takes_all)
+    model = MKLClassifier(FAMILY, solver=solver, tol=tol).fit(X, Y)
+    assert model.gap_ <= 0.5 * tol
+    assert cautious_greedy.seen == precision
+
+
+@pytest.mark.parametrize(
+    ("kernels", "solver", "error", "words"),
+    [
+        (FAMILY, twice_as_exact, ValueError, "solver='twice_as_exact' is for a list of kernels; a family needs"),
+        (FAMILY, Solver("mine", twice_as_exact), ValueError, "solver='mine' is for a list of kernels; a family needs"),
+        (KERNELS, FOR_FAMILIES, ValueError, "solver='mine' is for a family of kernels"),
+        (KERNELS, "greedy", ValueError, "solver='greedy' is for a family of kernels"),
+        (FAMILY, FOR_FAMILIES, TypeError, r"solver='mine' is not for LpNorm\(p=1\)\."),
+        (
+            FAMILY,
+            replace(FOR_FAMILIES, needs=frozenset({"best", "lattice"})),
+            TypeError,
+            "that offer lattice; these do",
+        ),
+        (FAMILY, "stochastic_mirror", TypeError, "solver='stochastic_mirror' needs norm=2"),
+    ],
+)
+def test_solvers_for_other_kernels_are_refused_before_any_work(kernels, solver, error, words, monkeypatch):
+    for place in ("base.bind", "by_family.bind_family"):
+        monkeypatch.setattr(f"manykernels.estimators.{place}", lambda *a, **k: pytest.fail("kernels were bound"))
+    with pytest.raises(error, match=words):
+        MKLClassifier(kernels, solver=solver).fit(X, Y)
 
 
 @pytest.mark.parametrize(("own", "name"), [(Logistic(), "logistic"), (Hinge(), "hinge"), (Squared(), "squared")])

@@ -34,3 +34,18 @@ def test_a_level_without_one_of_the_classes_is_left_out(monkeypatch):
     problem = Problem(bank, Hinge(), LpNorm(1.0), y, np.ones(y.shape))
     assert levels._sizes(problem) == []
     assert multilevel_newton(problem, tol=1e-4).converged
+
+
+def test_kernels_without_a_tail_are_solved_on_all_samples_at_once(monkeypatch):
+    """One name, one sentence: what is refused is what the method itself needs, wherever it begins."""
+    monkeypatch.setattr(levels, "_COARSEST", 30)
+    bank, y = sonar_like(n=150)
+    bank.can = bank.can - {"tail"}
+    problem = Problem(bank, Hinge(), LpNorm(1.0), y, np.full(y.shape, 10.0))
+    result, plain = multilevel_newton(problem, tol=1e-3), levels.reduced_newton(problem, tol=1e-3)
+    assert result.converged
+    np.testing.assert_array_equal(result.weights, plain.weights)
+    bank.can = bank.can - {"matvecs"}
+    for solve in (multilevel_newton, levels.reduced_newton, levels.MULTILEVEL):
+        with pytest.raises(TypeError, match=r"^solver='reduced_newton' needs kernels that offer matvecs; these do not"):
+            solve(problem)

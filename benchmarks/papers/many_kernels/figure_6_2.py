@@ -33,8 +33,8 @@ def stochastic(X, y, draw: str, steps: int):
     started = time.perf_counter()
     family = bind_family(ProductKernels([Linear(columns=[j]) for j in range(X.shape[1])], DEGREE), X)
     ready = time.perf_counter() - started
-    problem = FamilyProblem(family, Squared(), LpNorm(2), y[None], np.full((1, len(y)), C))
-    found = stochastic_mirror(problem, max_iter=steps, draw=draw, precision="double")
+    problem = FamilyProblem(family, Squared(), LpNorm(2), y[None], np.full((1, len(y)), C), precision="double")
+    found = stochastic_mirror(problem, max_iter=steps, draw=draw)
     curve = [(ready + s.seconds, s.objective) for s in found.result.trace]
     return curve, (time.perf_counter() - started, found.result.certificate.primal)
 

@@ -7,6 +7,7 @@ from manykernels.alignment.measures import (
     alignments,
     centered_alignment,
     feature_space_measure,
+    feature_space_measures,
     feature_space_scorer,
 )
 
@@ -17,5 +18,6 @@ __all__ = [
     "alignments",
     "centered_alignment",
     "feature_space_measure",
+    "feature_space_measures",
     "feature_space_scorer",
 ]

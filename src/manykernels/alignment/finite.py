@@ -15,7 +15,6 @@ a non-negative least-squares problem; C d'Gd instead of 1/2 d'Gd only changes th
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from scipy.optimize import nnls
@@ -27,7 +26,9 @@ from manykernels.alignment.measures import (
     centered_norms,
     rounding_level,
 )
+from manykernels.compute.combined import as_matrix
 from manykernels.compute.threads import one_blas_thread
+from manykernels.core.protocols import Bank
 from manykernels.core.results import Step
 from manykernels.kernels.centered import inner_matrix
 
@@ -60,7 +61,7 @@ class Aligned:
         The objective is 1 - alignment, the gap is bound - alignment.
     """
 
-    bank: Any
+    bank: Bank
     weights: np.ndarray
     alignment: float
     bound: float = np.nan
@@ -77,7 +78,7 @@ class Aligned:
 
 
 @one_blas_thread()
-def uniform(bank: Any, target: Target) -> Aligned:
+def uniform(bank: Bank, target: Target) -> Aligned:
     """Give the same weight to all kernels that are not constant.
 
     Examples
@@ -96,7 +97,7 @@ def uniform(bank: Any, target: Target) -> Aligned:
 
 
 @one_blas_thread()
-def independent(bank: Any, target: Target) -> Aligned:
+def independent(bank: Bank, target: Target) -> Aligned:
     """Weight each kernel by its own alignment, whatever the others are.
 
     Examples
@@ -115,7 +116,7 @@ def independent(bank: Any, target: Target) -> Aligned:
 
 
 @one_blas_thread()
-def quadratic(bank: Any, target: Target) -> Aligned:
+def quadratic(bank: Bank, target: Target) -> Aligned:
     """Return the weights of the best alignment, from the matrix of all inner products.
 
     Parameters
@@ -187,19 +188,19 @@ def upper_bound(reached: float, violation: float, radius: float, target: Target)
     return min(1.0, float(np.sqrt(reached**2 + 2.0 * radius * max(violation, 0.0) / target.norm**2)))
 
 
-def _not_optimized(bank: Any, target: Target, weights: np.ndarray) -> Aligned:
+def _not_optimized(bank: Bank, target: Target, weights: np.ndarray) -> Aligned:
     """Return the result for weights that were not optimized; equal weights if all of these are 0."""
     total = float(weights.sum())
     weights = weights / total if total > 0 else alike(bank)
     return Aligned(bank, weights, combined_alignment(bank, weights, target))
 
 
-def alike(bank: Any) -> np.ndarray:
+def alike(bank: Bank) -> np.ndarray:
     """Return equal weights of sum 1 for all kernels that are not zero on the training data."""
-    present = np.broadcast_to(np.asarray(getattr(bank, "scale", 1.0)) != 0.0, bank.n_kernels).astype(float)
+    present = (bank.scale != 0.0).astype(float)
     return present / present.sum() if np.any(present) else np.full(bank.n_kernels, 1.0 / bank.n_kernels)
 
 
-def combined_alignment(bank: Any, weights: np.ndarray, target: Target) -> float:
+def combined_alignment(bank: Bank, weights: np.ndarray, target: Target) -> float:
     """Return the alignment of a combined kernel."""
-    return centered_alignment(bank.combine(weights).array, target)
+    return centered_alignment(as_matrix(bank.combine(weights)), target)

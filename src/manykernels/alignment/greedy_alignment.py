@@ -26,9 +26,11 @@ import numpy as np
 from manykernels.alignment.finite import Aligned, aligned, alike, combined_alignment, nonnegative, upper_bound
 from manykernels.alignment.measures import Target, centered_norms
 from manykernels.banks.collection import Collection
+from manykernels.compute.combined import as_matrix
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.checks import check_choice
 from manykernels.core.progress import emit, is_listened_to
+from manykernels.core.protocols import Bank
 from manykernels.core.results import Step
 from manykernels.kernels.centered import centered, inner_matrix
 from manykernels.kernels.family import NEEDS_BEST, BoundFamily
@@ -88,7 +90,7 @@ def greedy(
 class _Listed:
     """Kernels of a list, each divided by its centered norm."""
 
-    def __init__(self, bank: Any, target: Target, method: str) -> None:
+    def __init__(self, bank: Bank, target: Target, method: str) -> None:
         self.bank, self.weight, self.n = bank, target.weight, bank.n_samples
         self.norms = centered_norms(bank, target.weight)
         self.usable = np.flatnonzero(self.norms)
@@ -133,7 +135,7 @@ class _Listed:
         return G / np.outer(self.norms[chosen], self.norms[chosen]), self.products[chosen]
 
     def combine(self, weights: np.ndarray) -> np.ndarray:
-        return self.bank.combine(self._every(weights)).array
+        return as_matrix(self.bank.combine(self._every(weights)))
 
     def limit(self, weights: np.ndarray) -> float:
         """Return the total weight that the certificate is for: here a bound of the best combination's is known."""

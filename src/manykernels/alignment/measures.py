@@ -14,6 +14,7 @@ regression. Then <K_c, T>_w = sum_t (w f_t)' K (w f_t), a quadratic form.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -23,6 +24,7 @@ from sklearn.base import is_regressor
 
 from manykernels.compute.pairwise import power_of_two
 from manykernels.compute.threads import one_blas_thread
+from manykernels.core.protocols import Bank
 from manykernels.kernels.centered import centered
 
 _SMALL, _LARGE = 1e-50, 1e50
@@ -94,7 +96,7 @@ class Target:
         """Return M with <M, K> = <K_c, T>_w, shape (n, n)."""
         return self.pull.T @ self.pull
 
-    def inner_products(self, bank: Any) -> np.ndarray:
+    def inner_products(self, bank: Bank) -> np.ndarray:
         """Return <K_c, T>_w of all kernels of a bank, shape (n_kernels,)."""
         self.check_size(bank.n_samples)
         return bank.quad_forms(self.pull).sum(axis=0)
@@ -154,12 +156,12 @@ def centered_alignment(K: np.ndarray, target: Any, sample_weight: Any = None) ->
 
 
 @one_blas_thread()
-def alignments(bank: Any, target: Target) -> np.ndarray:
+def alignments(bank: Bank, target: Target) -> np.ndarray:
     """Return the centered alignment of each kernel of a bank, 0 for one that is constant.
 
     Parameters
     ----------
-    bank : PackedBank
+    bank : Bank
     target : Target
 
     Returns
@@ -183,15 +185,14 @@ def alignments(bank: Any, target: Target) -> np.ndarray:
 
 
 @one_blas_thread()
-def feature_space_measure(K: Any, y: Any) -> Any:
+def feature_space_measure(K: np.ndarray, y: Any) -> float:
     """Return the spread of the classes along the line between their centers, divided by the length of that line.
 
     Small is good. For more than two classes it is the mean over all pairs.
 
     Parameters
     ----------
-    K : ndarray of shape (n, n), or a bank
-        A bank gives an array of shape (n_kernels,).
+    K : ndarray of shape (n, n)
     y : array of shape (n,)
         At least two samples of each class.
 
@@ -203,13 +204,42 @@ def feature_space_measure(K: Any, y: Any) -> Any:
     >>> round(feature_space_measure(np.outer(x, x), [0, 0, 1, 1]), 4)  # (0.7071 + 0.7071) / 4
     0.3536
     """
-    y = np.asarray(y)
-    is_matrix = "matvecs" not in getattr(K, "can", ())
-    K = _checked(K, "K") if is_matrix else K
-    n_samples = K.shape[0] if is_matrix else K.n_samples
+    K = _checked(K, "K")
+    largest = np.abs(K.diagonal()).max()
+    return float(_spreads(lambda direction: (K @ direction)[None], K.shape[0], largest, np.asarray(y))[0])
+
+
+@one_blas_thread()
+def feature_space_measures(bank: Bank, y: Any) -> np.ndarray:
+    """Return the feature-space measure of each kernel of a bank, see :func:`feature_space_measure`.
+
+    Parameters
+    ----------
+    bank : Bank
+    y : array of shape (n,)
+
+    Returns
+    -------
+    ndarray of shape (n_kernels,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.banks import bind
+    >>> from manykernels.alignment import feature_space_measures
+    >>> from manykernels.kernels import KernelBank, Linear
+    >>> x = np.array([[0.0, 1.0], [1.0, 0.0], [4.0, 1.0], [5.0, 0.0]])
+    >>> bank = bind(KernelBank([Linear(columns=[j]) for j in range(2)]), x)
+    >>> feature_space_measures(bank, [0, 0, 1, 1]).round(4)
+    array([0.3536,    inf])
+    """
+    return _spreads(bank.matvecs, bank.n_samples, bank.largest_diagonals(np.arange(bank.n_kernels)), np.asarray(y))
+
+
+def _spreads(product: Callable[[np.ndarray], np.ndarray], n_samples: int, largest: Any, y: np.ndarray) -> np.ndarray:
+    """Return the measure of each kernel, given their products with a vector, shape (n_kernels, n)."""
     if n_samples != y.size:
         raise ValueError(f"K is for {n_samples} samples, but y has {y.size}.")
-    largest = np.abs(K.diagonal()).max() if is_matrix else K.largest_diagonals(np.arange(K.n_kernels))
     classes, counts = np.unique(y, return_counts=True)
     if classes.size < 2 or counts.min() < 2:
         raise ValueError(f"y must have two classes or more, of at least two samples each, got {counts.tolist()}.")
@@ -217,13 +247,12 @@ def feature_space_measure(K: Any, y: Any) -> Any:
     for one, other in combinations(classes, 2):
         members = [y == one, y == other]
         direction = members[0] / members[0].sum() - members[1] / members[1].sum()
-        projected = (K @ direction)[None] if is_matrix else K.matvecs(direction)
+        projected = product(direction)
         squared = projected @ direction
         spread = sum(projected[:, rows].std(axis=1, ddof=1) for rows in members)
         # With a constant kernel the centers differ by rounding only.
         ratios.append(np.divide(spread, squared, out=np.full(squared.shape, np.inf), where=squared > 1e-14 * largest))
-    mean = np.mean(ratios, axis=0)
-    return float(mean[0]) if is_matrix else mean
+    return np.mean(ratios, axis=0)
 
 
 def overfits(alignment: float, held_out: float) -> bool:
@@ -271,7 +300,7 @@ def feature_space_scorer(estimator: Any, X: Any, y: Any) -> float:
     return -feature_space_measure(estimator.kernel(X), y)
 
 
-def centered_norms(bank: Any, weight: np.ndarray) -> np.ndarray:
+def centered_norms(bank: Bank, weight: np.ndarray) -> np.ndarray:
     """Return ||K_c||_w of all kernels of a bank, 0 where that is only rounding; raise ValueError where it overflows."""
     norms = np.sqrt(np.maximum(bank.centered_squares(weight), 0.0))
     overflowing = np.flatnonzero(~np.isfinite(norms))
@@ -285,7 +314,7 @@ def centered_norms(bank: Any, weight: np.ndarray) -> np.ndarray:
     return norms
 
 
-def rounding_level(bank: Any, weight: np.ndarray) -> np.ndarray:
+def rounding_level(bank: Bank, weight: np.ndarray) -> np.ndarray:
     """Return for each kernel the norm below which a centered kernel is nothing but rounding."""
     return 1e-13 * weight.sum() * bank.largest_diagonals(np.arange(bank.n_kernels))
 

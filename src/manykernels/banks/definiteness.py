@@ -23,6 +23,7 @@ from manykernels.compute.linalg import lower_cholesky
 from manykernels.compute.quick_look import look_at
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.checks import check_choice
+from manykernels.core.protocols import Bank
 from manykernels.kernels.missing import observed, there
 from manykernels.kernels.precomputed import ROUNDING, Precomputed
 from manykernels.kernels.shared_distances import BoundKernel
@@ -55,7 +56,7 @@ def check_positive_semidefinite(bound: Sequence[BoundKernel], X: Any, check: str
 
 
 @one_blas_thread()
-def check_combination(bank: Any, weights: np.ndarray) -> None:
+def check_combination(bank: Bank, weights: np.ndarray) -> None:
     """Raise ValueError if the weighted sum of a bank's kernels is not positive semidefinite, naming one that is not.
 
     Nothing is done where all kernels with a positive weight are so by construction, or approximated by features. A sum
@@ -81,7 +82,7 @@ def check_combination(bank: Any, weights: np.ndarray) -> None:
 
 
 @one_blas_thread()
-def name_culprit(bank: Any, weights: np.ndarray) -> None:
+def name_culprit(bank: Bank, weights: np.ndarray) -> None:
     """Raise ValueError for the first kernel with a positive weight that fails the full check, if one does."""
     for entry in bank.untrusted(weights):
         _check_in_full(entry, bank.X)

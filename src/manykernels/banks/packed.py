@@ -25,6 +25,7 @@ from manykernels.kernels.shared_distances import BoundKernel, make_groups
 # What a finite set of kernels can do; an optimizer that needs more is refused before any work.
 OFFERS = frozenset(
     {
+        "centered_squares",
         "coefficients",
         "combine",
         "quad_forms",

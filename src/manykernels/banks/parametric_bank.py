@@ -54,6 +54,7 @@ class ParametricBank(CombinesToMatrix):
         self.groups: Sequence[str] = list(self.names)
         self.n_kernels, self.n_samples = len(self.names), X.shape[0]
         self._scale = 1.0 / float(sample_weight.sum()) if normalize == "trace" else 1.0
+        self.scale = np.full(self.n_kernels, self._scale)  # that of the one kernel, whichever parameter is asked for
 
     def describe_storage(self) -> str:
         """Return words for how the kernel is held."""

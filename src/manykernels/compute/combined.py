@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +11,20 @@ from manykernels.core.protocols import Measured
 
 # Relative error of a kernel value in double precision, after a distance, a function of it and a normalization.
 DOUBLE = 2.0**-49
+
+
+def as_matrix(K: Any) -> np.ndarray:
+    """Return the matrix of a combined kernel, written out where it is not held.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.compute.combined import CombinedMatrix, as_matrix
+    >>> as_matrix(CombinedMatrix(np.eye(2)))
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    return K.array if "array" in K.can else K.product(np.eye(K.n_samples))
 
 
 class Rounded:

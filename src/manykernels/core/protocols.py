@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -22,13 +23,13 @@ class CombinedKernel(Protocol):
 
     ``can`` says what it can do, and may hold several of these:
 
-    ========== ==============================================================================================
-    "array"    ``array``, the matrix in double precision, which the bank overwrites
-    "rows"     ``cache``, which computes rows when they are asked for
-    "features" ``table``, ``columns`` and ``vectors(beta)``: K = Z diag(columns) Z'
-    "block"    ``block(rows)`` and ``columns_product(columns, change)``, both quick, in addition to ``product``
-    "sums"     ``plane``, ``losses_along`` and ``planes``: the samples are elsewhere, and only sums over them are sent
-    ========== ==============================================================================================
+    ========== ===================================== ===============================================================
+    "array"    :class:`ArrayKernel`                  a matrix
+    "rows"     :class:`RowsKernel`                   rows are computed when they are asked for
+    "features" :class:`FeaturesKernel`               K = Z diag(columns) Z'
+    "block"    :class:`BlockKernel`                  blocks and products with few columns are quick
+    "sums"     :class:`SumsKernel`                   the samples are elsewhere, and only sums over them are sent
+    ========== ===================================== ===============================================================
     """
 
     @property
@@ -45,10 +46,113 @@ class CombinedKernel(Protocol):
         """Return about how far the rounding of kernel values moves the primal value of a machine."""
 
 
+class ArrayKernel(CombinedKernel, Protocol):
+    """A combined kernel that is a matrix in double precision, which the bank overwrites."""
+
+    @property
+    def array(self) -> np.ndarray: ...
+
+
+class RowsKernel(CombinedKernel, Protocol):
+    """A combined kernel whose rows are computed when they are asked for, on the columns that are asked for."""
+
+    @property
+    def cache(self) -> Any:
+        """What computes them and remembers some, a :class:`manykernels.compute.rowcache.RowCache`."""
+
+
+class Features(Protocol):
+    """Rows of features Z, wherever they are: products with them add up in double precision.
+
+    ``blocks`` and ``block`` are asked where the combined kernel has no quick blocks of its own.
+    """
+
+    @property
+    def blocks(self) -> list[tuple[int, int]]:
+        """The first row of each block, and the one after its last."""
+
+    def block(self, low: int, high: int) -> np.ndarray: ...
+    def times(self, vectors: np.ndarray) -> np.ndarray:
+        """Return Z v_t, shape (n_tasks, n_rows)."""
+
+    def transposed_times(self, vectors: np.ndarray) -> np.ndarray:
+        """Return Z' v_t, shape (n_tasks, n_columns)."""
+
+    def squares_times(self, vectors: np.ndarray) -> np.ndarray:
+        """Return (Z * Z)' v_t, shape (n_tasks, n_columns)."""
+
+    def can_factor(self, n_columns: int) -> bool:
+        """Return whether there is room to factor a matrix of so many columns."""
+
+    def factors_quickly(self, n_columns: int) -> bool:
+        """Return whether there is, and it takes no longer than a few passes."""
+
+    def bordered_solver(
+        self, curvature: np.ndarray, factors: np.ndarray, intercept: bool
+    ) -> Callable[[np.ndarray], np.ndarray]: ...
+
+
+class FeaturesKernel(CombinedKernel, Protocol):
+    """A combined kernel that is made of features, K = Z diag(columns) Z'."""
+
+    @property
+    def table(self) -> Features: ...
+    @property
+    def columns(self) -> np.ndarray:
+        """The factor of each feature, shape (n_columns,)."""
+
+    @property
+    def failures(self) -> Counter[int]:
+        """For each task, how often the solver that is tried first has proved slow: solvers count it up and down."""
+
+    def vectors(self, beta: np.ndarray) -> np.ndarray:
+        """Return Z' beta_t, shape (n_tasks, n_columns)."""
+
+
+class BlockKernel(CombinedKernel, Protocol):
+    """A combined kernel of which blocks, and products with few of its columns, are quick."""
+
+    @property
+    def unit_roundoff(self) -> float:
+        """Relative error of its values."""
+
+    def block(self, rows: np.ndarray) -> np.ndarray:
+        """Return K[rows, rows]."""
+
+    def columns_product(self, columns: np.ndarray, change: np.ndarray) -> np.ndarray:
+        """Return K[:, columns] @ change, shape (n_samples,)."""
+
+
+class SumsKernel(Protocol):
+    """A combined kernel of features of samples that are elsewhere, of which only sums are sent."""
+
+    @property
+    def columns(self) -> np.ndarray:
+        """The factor of each feature, shape (n_columns,)."""
+
+    @property
+    def unit(self) -> float:
+        """The size of the targets."""
+
+    @property
+    def planes(self) -> dict[int, Any]:
+        """What the bundle method knows of each task: it holds whatever the factors are."""
+
+    def plane(self, task: int, u: np.ndarray, b: float, loss: Any) -> list[np.ndarray]:
+        """Return minus the conjugates, the sum and Z' beta of each block, for the slopes of the loss at Z u + b."""
+
+    def losses_along(
+        self, task: int, u: np.ndarray, du: np.ndarray, intercepts: np.ndarray, lengths: np.ndarray, loss: Any
+    ) -> np.ndarray:
+        """Return the losses of the predictions Z (u + length du) + intercept, for pairs of the two."""
+
+
 class Bank(Protocol):
     """Kernels bound to training data: what a problem and its solvers work with.
 
-    ``can`` says what it can do at a cost that a solver can bear; a solver that needs more is refused before any work.
+    ``can`` says what it can do at a cost that a solver can bear, by the names of the methods between ``quad_forms`` and
+    ``tail``, "combine" and "coefficients", which says that dual coefficients are arrays; a solver that needs more is
+    refused before any work. All else is asked of every bank.
     """
 
     @property
@@ -63,6 +167,14 @@ class Bank(Protocol):
     def groups(self) -> Sequence[str]: ...
     @property
     def precision(self) -> str: ...
+    @property
+    def X(self) -> Any:
+        """The training data, of which a check of the learned kernel takes rows."""
+
+    @property
+    def scale(self) -> np.ndarray:
+        """The factor by which each kernel was normalized: 0 for one that is zero on the training data."""
+
     @property
     def attributes(self) -> dict[str, Any]:
         """Attributes that a fitted estimator has for this kind of bank in addition to those for all banks."""
@@ -112,3 +224,43 @@ class Bank(Protocol):
         """Return the kernels with a positive weight that may not be positive semidefinite."""
 
     def describe_storage(self) -> str: ...
+
+
+class ExplicitBank(Bank, Protocol):
+    """Plain kernels, each known by itself: what ``bind`` makes of a list that is written out.
+
+    Products of kernels are made of them, and UFO-MKL reads them one sample at a time.
+    """
+
+    @property
+    def bound(self) -> Sequence[Any]:
+        """The kernels with their columns, names and groups."""
+
+    @property
+    def sample_weight(self) -> np.ndarray: ...
+    def matrix(self, k: int) -> np.ndarray:
+        """Return kernel k, shape (n_samples, n_samples)."""
+
+    def pairs(self, bias: float | np.ndarray, memory_budget: int, hold: bool = True) -> Any:
+        """Return all kernels' values of pairs of samples, side by side."""
+
+    def maps(self, bias: float | np.ndarray) -> Any:
+        """Return the finite feature maps of the kernels; None where one of them has none."""
+
+    def without_map(self) -> str:
+        """Return the name of the first kernel without a finite feature map."""
+
+    def on(self, X: Any) -> ExplicitBank:
+        """Return the kernels, scaled as here, on other samples."""
+
+
+class BankOfRows(Bank, Protocol):
+    """Kernels of rows that are on workers, which have the targets, too."""
+
+    @property
+    def targets(self) -> Any:
+        """The targets of the tasks, (n_tasks, n_samples), of which a sample can be had."""
+
+    @property
+    def costs(self) -> Any:
+        """The weights C of the losses, likewise."""

@@ -54,6 +54,19 @@ def takes_all(norm: Any, loss: Any) -> None:
     """Refuse nothing."""
 
 
+def check_offers(asker: str, needs: frozenset[str], can: frozenset[str]) -> None:
+    """Raise TypeError if kernels that ``can`` do this are not enough for what a parameter asks for.
+
+    Examples
+    --------
+    >>> from manykernels.core.solver import check_offers
+    >>> check_offers("solver='mine'", frozenset({"quad_forms"}), frozenset({"combine", "quad_forms"}))
+    """
+    missing = sorted(needs - can)
+    if missing:
+        raise TypeError(f"{asker} needs kernels that offer {', '.join(missing)}; these do not.")
+
+
 def needs_two_matrices(sizes: Sizes, norm: Any, loss: Any) -> Need:
     """Return what most methods need: the combined kernel, and a second matrix of that size for the inner solver."""
     return Need(2 * 8 * sizes.n_samples**2)
@@ -68,16 +81,19 @@ class Solver:
     name : str
         What ``solver=`` of an estimator takes.
     run : function, or str
-        ``run(problem, *, tol, max_iter, start=None)`` returns a Result; "module:function" is imported when it is
-        called.
+        ``run(problem, *, tol, max_iter, start=None)`` returns a Result; for a family of kernels,
+        ``run(problem, *, tol, max_iter)`` takes a FamilyProblem and returns a FamilyResult. "module:function" is
+        imported when it is called.
     needs : frozenset of str
-        What the bank must be able to do.
+        What the bank must be able to do, or the family.
     refuses : function of (norm, loss)
         Returns why it cannot solve the problem, in one sentence, or None.
     need : function of (sizes, norm, loss)
         Returns the Need.
     draws : bool
         Whether it takes a ``random_state``.
+    for_family : bool
+        Whether it learns from a family of kernels, and not from a list.
     paper : str
         Where it comes from.
 
@@ -95,10 +111,12 @@ class Solver:
     refuses: Callable[[Any, Any], str | None] = takes_all
     need: Callable[[Sizes, Any, Any], Need] = needs_two_matrices
     draws: bool = False
+    for_family: bool = False
     paper: str = ""
 
     def __call__(self, problem: Any, **options: Any) -> Any:
-        """Solve a problem."""
+        """Solve a problem that suits it; any other is refused before any work."""
+        self.require(problem)
         return self.function(problem, **options)
 
     @property
@@ -127,10 +145,12 @@ class Solver:
 
     def require(self, problem: Any) -> None:
         """Raise TypeError, before any work, if the kernels, the norm or the loss do not suit it."""
-        missing = sorted(self.needs - problem.bank.can)
-        if missing:
-            raise TypeError(f"solver={self.name!r} needs kernels that offer {', '.join(missing)}; these do not.")
+        self.check_kernels(problem.can)
         self.refuse(problem.norm, problem.loss)
+
+    def check_kernels(self, can: frozenset[str]) -> None:
+        """Raise TypeError if kernels that can do this are not enough."""
+        check_offers(f"solver={self.name!r}", self.needs, can)
 
     def refuse(self, norm: Any, loss: Any) -> None:
         """Raise TypeError if it cannot solve the norm or the loss; this needs no kernels."""

@@ -13,9 +13,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
-from manykernels.alignment.finite import MOST_LISTED, Aligned, independent, quadratic, uniform
-from manykernels.alignment.greedy_alignment import METHODS, greedy
+from manykernels.alignment.finite import Aligned
 from manykernels.alignment.measures import Target, centered_alignment, overfits
+from manykernels.alignment.methods import METHODS
 from manykernels.banks import Data, Placement, Recipe, bind, bind_family
 from manykernels.banks.definiteness import check_combination
 from manykernels.banks.plan import left_beside
@@ -33,20 +33,16 @@ from manykernels.estimators.training import Training, every_sample, read_rows, r
 from manykernels.kernels import GaussianFamily
 from manykernels.kernels.standard import tell_choice
 
-ALIGNMENTS = ("greedy", "qp", "independent", "uniform", "stagewise", "frank_wolfe")
-_FOR_LISTS = ("qp", "independent", "uniform")
 SHRINKAGES = (0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 # Matrices of all samples that the search holds, beside the kernels.
 _MATRICES = 7
-# The exact solution of a long list closes the bound to this.
-_EXACT_TOL = 1e-7
 # Whole numbers that differ in more than this many values are hardly classes.
 _MANY_CLASSES = 20
 # With fewer samples than this, nothing can be held out.
 _FEW_SAMPLES = 20
 
 _CHECKS: dict[str, Check] = {
-    "alignment": partial(check_choice, choices=ALIGNMENTS),
+    "alignment": partial(check_choice, choices=METHODS),
     "target": partial(check_choice, choices=("auto", "classes", "values")),
 }
 
@@ -58,7 +54,7 @@ class AlignedEstimator(KernelEstimator):
 
     def _check_parameters(self) -> None:
         check_parameters(self, _CHECKS)
-        if self._has_family and self.alignment in _FOR_LISTS:
+        if self._has_family and not METHODS[self.alignment].for_families:
             raise ValueError(f"alignment={self.alignment!r} needs a list of kernels: a family takes 'greedy'.")
         if self._has_family:
             check_needs(self, "A family of kernels", FAMILY_NEEDS)
@@ -149,26 +145,16 @@ class AlignedEstimator(KernelEstimator):
         left = self._memory_for_kernels(X.shape[0])
         data, recipe = Data(X, table, weight), Recipe(self.normalize, check=self.check_kernels)
         with one_blas_thread():
-            if self._has_family:
-                return self._greedy(bind_family(kernels, data, recipe, Placement(left)), target)
-            bank = bind(self._bank(table), data, recipe, Placement(left // 2, precision="double"))
-            if self.alignment == "uniform":
-                return uniform(bank, target)
-            if self.alignment == "independent":
-                return independent(bank, target)
-            if self.alignment == "qp" and bank.n_kernels <= MOST_LISTED:
-                return quadratic(bank, target)
-            return self._greedy(bank, target)
+            bound = (
+                bind_family(kernels, data, recipe, Placement(left))
+                if self._has_family
+                else bind(self._bank(table), data, recipe, Placement(left // 2, precision="double"))
+            )
+            return METHODS[self.alignment](bound, target, tol=self.tol, max_iter=int(self.max_iter))
 
     def _memory_for_kernels(self, n: int) -> int:
         """Return the bytes that are left for kernels beside the matrices of n samples, or say that there are none."""
         return left_beside(self.memory_budget, _MATRICES * 8 * n * n, f"matrices of {n} samples")
-
-    def _greedy(self, bound: Any, target: Target) -> Aligned:
-        if self.alignment == "qp":  # columns on demand, to the optimum
-            return greedy(bound, target, tol=_EXACT_TOL, max_iter=1000)
-        method = self.alignment if self.alignment in METHODS else "corrective"
-        return greedy(bound, target, method=method, tol=self.tol, max_iter=int(self.max_iter))
 
     def _set_learned(self, found: Aligned, samples: Samples) -> None:
         """Look at the learned kernel, set the attributes and warn."""

@@ -9,13 +9,14 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from manykernels.core.notices import warn
+from manykernels.core.protocols import Bank
 from manykernels.core.results import Certificate, Result
 from manykernels.core.samples import Samples
 from manykernels.estimators.predictor import Predictor
 from manykernels.kernels.lazy_names import sums_by_group
 
 
-def set_kernels(model: Any, bank: Any, weights: np.ndarray) -> None:
+def set_kernels(model: Any, bank: Bank, weights: np.ndarray) -> None:
     """Set what a model says of its kernels, given their weights: one for each, or a row of them for each class."""
     rows = np.atleast_2d(weights)
     model.weights_ = weights
@@ -40,7 +41,7 @@ def set_support(model: Any, beta: np.ndarray) -> None:
     model.dual_coef_ = beta[:, model.support_]
 
 
-def set_machines(model: Any, bank: Any, results: list[Result], samples: Samples | None, offset: float) -> None:
+def set_machines(model: Any, bank: Bank, results: list[Result], samples: Samples | None, offset: float) -> None:
     """Set all that kernel machines have learned: one result for all tasks, or one for each.
 
     ``offset`` goes to the intercepts. Without samples, their rows are elsewhere, and so are the dual coefficients.

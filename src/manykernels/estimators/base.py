@@ -45,7 +45,7 @@ _ROUNDING_SHARE = 0.1
 class WarmStart:
     """What one fit leaves for the next on the same data: the bank, and the weights to start from."""
 
-    bank: Any = None
+    bank: Bank | None = None
     weights: list[np.ndarray] | None = None
     norms: tuple[Norm, ...] = ()  # all that will be learned with these kernels, where it is not one
     spare: int | None = None  # bytes for the solver
@@ -266,17 +266,17 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
         sizes = Sizes(n_tasks if shared else 1, n, n_kernels)
         return self._solver().need_for(sizes, norms or (self._norm(),), loss, at_once)
 
-    def _tell_what_is_cheaper(self, bank: Any, shape: tuple[int, int], data: Data, loss: Loss) -> None:
+    def _tell_what_is_cheaper(self, bank: Bank, shape: tuple[int, int], data: Data, loss: Loss) -> None:
         """Warn where features are no fewer than samples and the exact kernels fit into memory."""
-        n, n_features = bank.n_samples, int(bank.first[-1])
-        if n_features < n or isinstance(data.X, CheckedRows):
+        if isinstance(data.X, CheckedRows):
             return
         precision = "double" if self.tol < DOUBLE_BELOW else "single"
         room = exact_bytes(self._extent(shape, data), self._need(shape, data, loss), precision)
         if room <= budget_bytes(self.memory_budget):
             warn(
-                f"approximation={self.approximation!r} makes {n_features:,} features of {n:,} samples, so the exact "
-                f"kernels ({human_bytes(room)} of memory) cost no more: take approximation=None or a lower rank."
+                f"approximation={self.approximation!r} makes no fewer features than there are samples, "
+                f"{bank.n_samples:,}, so the exact kernels ({human_bytes(room)} of memory) cost no more: take "
+                "approximation=None or a lower rank."
             )
 
     def _want_digits(self, results: list[Result]) -> bool:

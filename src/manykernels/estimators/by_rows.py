@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from manykernels.banks import Data, bind
 from manykernels.core.checks import check_choice
-from manykernels.core.protocols import Bank
+from manykernels.core.protocols import Bank, BankOfRows
 from manykernels.core.results import Result
 from manykernels.core.rows import is_dask
 from manykernels.estimators.classes import check_classes, class_weights
@@ -56,7 +56,7 @@ def learn_rows(estimator: BaseMKL, X: Any, y: Any, sample_weight: Any) -> tuple[
 
     def learn(precision: str) -> tuple[Bank, list[Result]]:
         placement = replace(estimator._wish(precision), client=client)
-        bank = bind(kernels, Data(source, meta), estimator._recipe(), placement, estimator._seed())
+        bank: BankOfRows = bind(kernels, Data(source, meta), estimator._recipe(), placement, estimator._seed())
         # It offers less than other banks, and arrays of which only a sample is here: solvers ask for what they need.
         problem = Problem(bank, estimator._loss(), estimator._norm(), bank.targets, bank.costs, estimator.fit_intercept)
         return bank, solve(estimator, [problem], [None])

@@ -18,6 +18,7 @@ from manykernels.banks.plan import HEADROOM, left_beside
 from manykernels.compute.memory import budget_bytes
 from manykernels.core.checks import check_choice, check_number
 from manykernels.core.notices import warn
+from manykernels.core.protocols import ExplicitBank
 from manykernels.core.results import Certificate, Iterate, Step, joined
 from manykernels.core.samples import Samples
 from manykernels.estimators.attributes import (
@@ -183,7 +184,7 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
             theta, result = self._walk(task, warm, seed, left)
         return theta, replace(result, trace=joined(trace, result.trace))
 
-    def _wants_digits(self, bank: Any, theta: Theta, result: UfoResult) -> bool:
+    def _wants_digits(self, bank: ExplicitBank, theta: Theta, result: UfoResult) -> bool:
         """Return whether rounded kernel values may move the objective by a tenth of the tolerance.
 
         Their errors are independent: that of a prediction is about the largest times ||beta||, and that of a quadratic
@@ -216,11 +217,11 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         own = {name: getattr(self, name) for name in _FROZEN if hasattr(self, name)}
         return {**own, "loss": (own["loss"], own.pop("epsilon", None))}
 
-    def _bound(self, table: Any, X: Any, weight: np.ndarray, precision: str = "single") -> Any:
+    def _bound(self, table: Any, X: Any, weight: np.ndarray, precision: str = "single") -> ExplicitBank:
         tell_choice(self.kernels, table)
         recipe = Recipe(self.normalize, check=self.check_kernels)
         place = Placement(storage="recomputed", precision=precision)
-        bound = bind(self._bank(table).written_out(), Data(X, table, weight), recipe, place)
+        bound: ExplicitBank = bind(self._bank(table).written_out(), Data(X, table, weight), recipe, place)
         # A kernel is augmented by a constant of its own size, which for kernels of mean diagonal 1 is 1.
         level = bound.diagonal() @ (weight / weight.sum()) if self.fit_intercept else np.zeros(bound.n_kernels)
         self._bias = np.sqrt(level)
@@ -243,7 +244,7 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
             return FeatureTheta(warm.source, bank.X, loss, y, C, rule, self.average, warm.start, kept=kept)
         return SampleTheta(warm.source, loss, y, C, rule, self.average, warm.start)
 
-    def _source(self, bank: Any, n_outputs: int) -> Any:
+    def _source(self, bank: ExplicitBank, n_outputs: int) -> Any:
         """Return the kernels as the walk reads them: as feature maps where that is the shorter way, or as values."""
         maps = self._maps(bank)
         if maps is not None and self.features == "auto":
@@ -260,7 +261,7 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
             )
         return pairs
 
-    def _maps(self, bank: Any) -> FeatureMaps | None:
+    def _maps(self, bank: ExplicitBank) -> FeatureMaps | None:
         """Return the feature maps, if all kernels have one and they are not ruled out."""
         if self.features == "kernel":
             return None
@@ -270,7 +271,7 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
             raise ValueError(f"features='explicit' needs kernels with a finite feature map; {name!r} has none.")
         return maps
 
-    def _value_bytes(self, bank: Any, n_outputs: int) -> int:
+    def _value_bytes(self, bank: ExplicitBank, n_outputs: int) -> int:
         """Return the bytes for kernel values, beside the scores."""
         # The scores and, for an average, what is to come off, the components and their scores; and the diagonals.
         scores = 8 * bank.n_samples * bank.n_kernels * (n_outputs * (4 if self.average else 1) + 1)
@@ -279,14 +280,14 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
 
     # -- streams --------------------------------------------------------------------------------------------
 
-    def _following(self, bank: Any, theta: Theta, result: UfoResult) -> Stream:
+    def _following(self, bank: ExplicitBank, theta: Theta, result: UfoResult) -> Stream:
         """Return the stream that partial_fit goes on with after a fit."""
         unit = float(theta.C.mean()) / self.C
         stream = self._new_stream(bank, theta.loss, theta.n_samples, unit, theta.vectors() is not None)
         stream.go_on(bank.X, theta, result)
         return stream
 
-    def _new_stream(self, bank: Any, loss: JointLoss, n_samples: int, unit: float, explicit: bool) -> Stream:
+    def _new_stream(self, bank: ExplicitBank, loss: JointLoss, n_samples: int, unit: float, explicit: bool) -> Stream:
         """Return a stream for samples whose mean weight is ``unit``."""
         n_expected = n_samples if self.expected_samples is None else float(self.expected_samples)
         self._stream_is = self._frozen(), unit
@@ -354,7 +355,9 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
 
     # -- attributes -----------------------------------------------------------------------------------------
 
-    def _set_kernels(self, bank: Any, weights: np.ndarray, norms: np.ndarray, certificate: Certificate) -> float:
+    def _set_kernels(
+        self, bank: ExplicitBank, weights: np.ndarray, norms: np.ndarray, certificate: Certificate
+    ) -> float:
         """Set all that is known of the kernels; returns the sum by which the weights were divided."""
         total = float(weights.sum())
         set_kernels(self, bank, weights / total if total > 0 else weights)
@@ -363,7 +366,9 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         self._light_bank = bank.on(bank.X[:1])
         return total
 
-    def _predictor(self, bank: Any, theta: Theta, result: UfoResult, samples: Samples, total: float) -> Predictor:
+    def _predictor(
+        self, bank: ExplicitBank, theta: Theta, result: UfoResult, samples: Samples, total: float
+    ) -> Predictor:
         features = theta.vectors()
         if features is not None:
             vectors, first = features
@@ -373,13 +378,13 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
             return self._component_predictor(bank, result.components, samples.rows, samples.owner.size)
         return self._sample_predictor(bank, total * theta.beta.T, samples.rows, samples.owner.size)
 
-    def _sample_predictor(self, bank: Any, beta: np.ndarray, rows: np.ndarray, n_train: int) -> Predictor:
+    def _sample_predictor(self, bank: ExplicitBank, beta: np.ndarray, rows: np.ndarray, n_train: int) -> Predictor:
         """Return the predictor with the coefficients beta (n_outputs, n) of the learned kernel."""
         constant = float(self.weights_ @ self._bias**2)
         machine = Iterate(beta, np.zeros_like(beta), constant * beta.sum(axis=1) + self._offset)
         return Predictor.of(bank.learned(self.weights_, machine), self.weights_, rows, n_train)
 
-    def _feature_predictor(self, bank: Any, vectors: np.ndarray, first: np.ndarray) -> Predictor:
+    def _feature_predictor(self, bank: ExplicitBank, vectors: np.ndarray, first: np.ndarray) -> Predictor:
         """Return the predictor on raw features: scales go to the vectors, constants to the intercept."""
         intercept, parts = np.full(vectors.shape[0], float(self._offset)), []
         for k in self.active_:
@@ -391,7 +396,9 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         kernel = bank.kernel(self.weights_, nobody)
         return Predictor(kernel, nothing, intercept, self.active_, nobody, 0, np.hstack([nothing, *parts]))
 
-    def _component_predictor(self, bank: Any, components: np.ndarray, rows: np.ndarray, n_train: int) -> Predictor:
+    def _component_predictor(
+        self, bank: ExplicitBank, components: np.ndarray, rows: np.ndarray, n_train: int
+    ) -> Predictor:
         """Return the predictor whose kernels have coefficients of their own, given as (n, n_outputs, n_kernels)."""
         used = components[:, :, self.active_]
         keep = np.flatnonzero(np.any(used != 0, axis=(1, 2)))

@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from manykernels.core.protocols import SumsKernel
 from manykernels.core.results import Machine
 from manykernels.inner.simplex_program import solve_program
 
@@ -111,15 +112,13 @@ class Bundle:
 
     Parameters
     ----------
-    K : CombinedKernel of "sums"
-        ``plane(task, u, b, loss)`` returns (o, s, a) of each block in one array, ``losses_along`` the losses of
-        predictions along a line, ``unit`` is the size of the targets.
+    K : SumsKernel
     task : int
     loss : Loss
     intercept : bool
     """
 
-    def __init__(self, K: Any, task: int, loss: Any, intercept: bool) -> None:
+    def __init__(self, K: SumsKernel, task: int, loss: Any, intercept: bool) -> None:
         self.K, self.task, self.loss, self.has_intercept, self.unit = K, task, loss, intercept, K.unit
         n_columns = K.columns.size
         self.normals, self.owner, self.idle = np.zeros((0, n_columns)), np.zeros(0, np.int64), np.zeros(0, np.int64)

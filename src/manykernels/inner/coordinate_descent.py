@@ -18,29 +18,17 @@ met along a round estimates the gap of the whole, and ends the iteration.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from manykernels.compute.compiled import njit
 from manykernels.compute.threads import one_blas_thread
+from manykernels.core.protocols import FeaturesKernel
 
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
 MOST_ROUNDS = 2000
 _MARGIN = 1.0  # in units of the largest violation of the last round: beyond it, samples leave the round
-
-
-class Features(Protocol):
-    """What is asked of the kernel: its factors of the columns, blocks of rows, diagonal, Z' beta and K beta."""
-
-    n_samples: int
-    table: Any
-
-    @property
-    def columns(self) -> np.ndarray: ...
-    def diagonal(self) -> np.ndarray: ...
-    def vectors(self, beta: np.ndarray) -> np.ndarray: ...
-    def product(self, beta: np.ndarray) -> np.ndarray: ...
 
 
 class Rounds(NamedTuple):
@@ -54,7 +42,7 @@ class Rounds(NamedTuple):
 
 @one_blas_thread()
 def solve_features(
-    K: Features,
+    K: FeaturesKernel,
     y: np.ndarray,
     lower: np.ndarray,
     upper: np.ndarray,
@@ -70,7 +58,7 @@ def solve_features(
 
     Parameters
     ----------
-    K : Features
+    K : FeaturesKernel
     y, lower, upper : ndarrays of shape (n,)
     epsilon : float
     start : (ndarray of shape (n,), float), optional
@@ -98,7 +86,7 @@ class _Run:
 
     def __init__(
         self,
-        K: Features,
+        K: FeaturesKernel,
         y: np.ndarray,
         lower: np.ndarray,
         upper: np.ndarray,

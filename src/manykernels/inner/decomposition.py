@@ -16,12 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any, Protocol
 
 import numpy as np
 
 from manykernels.compute.compiled import njit
 from manykernels.compute.threads import n_threads, one_blas_thread, parallel
+from manykernels.core.protocols import RowsKernel
 from manykernels.inner import smo
 from manykernels.inner.smo import BoxSolution
 
@@ -35,18 +35,9 @@ _SLACK = 0.5  # samples this near to moving, in parts of the violation, are amon
 _MANY_LEFT = 0.7
 
 
-class RowsOnDemand(Protocol):
-    """What is asked of the kernel: its diagonal, and a :class:`manykernels.compute.rowcache.RowCache`."""
-
-    n_samples: int
-    cache: Any
-
-    def diagonal(self) -> np.ndarray: ...
-
-
 @one_blas_thread()
 def solve_rows(
-    K: RowsOnDemand,
+    K: RowsKernel,
     y: np.ndarray,
     lower: np.ndarray,
     upper: np.ndarray,
@@ -81,7 +72,7 @@ class _State:
 
     def __init__(
         self,
-        K: RowsOnDemand,
+        K: RowsKernel,
         y: np.ndarray,
         lower: np.ndarray,
         upper: np.ndarray,

@@ -11,11 +11,10 @@ before the solver returns.
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 
 from manykernels.compute.threads import one_blas_thread
+from manykernels.core.protocols import BlockKernel
 from manykernels.inner import smo
 from manykernels.inner.smo import BoxSolution
 
@@ -25,18 +24,6 @@ _TINY_GAIN = 1e-14  # beside the size of the objective
 _FEW_STEPS = 1_000_000  # are never too many
 _RENEWALS = 3  # of the gradient; if it is still not optimal then, rounding allows no more
 _ROUGH = 0.1  # a block is left when its violation is this part of that of all samples
-
-
-class BlockKernel(Protocol):
-    """What is asked of the kernel; its values are exact to ``unit_roundoff``."""
-
-    n_samples: int
-    unit_roundoff: float
-
-    def diagonal(self) -> np.ndarray: ...
-    def product(self, beta: np.ndarray) -> np.ndarray: ...
-    def block(self, rows: np.ndarray) -> np.ndarray: ...
-    def columns_product(self, columns: np.ndarray, change: np.ndarray) -> np.ndarray: ...
 
 
 @one_blas_thread()

@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from manykernels.compute.threads import one_blas_thread
-from manykernels.inner.coordinate_descent import Features
+from manykernels.core.protocols import FeaturesKernel
 
 Part = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 """Sign, range, cost and curvature of a part of each sample's coefficient, each of shape (n,)."""
@@ -39,7 +39,7 @@ _INSIDE = 1e-3  # of its range: how far from its bounds a part begins
 
 @one_blas_thread()
 def solve_interior(
-    K: Features,
+    K: FeaturesKernel,
     y: np.ndarray,
     parts: Sequence[Part],
     *,
@@ -51,7 +51,7 @@ def solve_interior(
 
     Parameters
     ----------
-    K : Features
+    K : FeaturesKernel
     y : ndarray of shape (n,)
     parts : sequence of (sign, range, cost, curvature)
         Signs, ranges c_j, costs l_j and curvatures h_j of the parts of all samples.
@@ -87,7 +87,7 @@ class _Interior:
 
     def __init__(
         self,
-        K: Features,
+        K: FeaturesKernel,
         y: np.ndarray,
         parts: Sequence[Part],
         start: tuple[np.ndarray, float] | None,

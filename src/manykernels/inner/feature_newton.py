@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from manykernels.compute.threads import one_blas_thread
-from manykernels.inner.coordinate_descent import Features
+from manykernels.core.protocols import FeaturesKernel
 from manykernels.inner.newton import _Smooth
 
 _SUFFICIENT_DECREASE = 1e-4
@@ -38,7 +38,7 @@ class FeatureSolution(NamedTuple):
 
 @one_blas_thread()
 def solve_smooth(
-    K: Features,
+    K: FeaturesKernel,
     y: np.ndarray,
     C: np.ndarray,
     loss: _Smooth,
@@ -52,7 +52,7 @@ def solve_smooth(
 
     Parameters
     ----------
-    K : Features
+    K : FeaturesKernel
     y, C : ndarrays of shape (n,)
     loss : smooth loss
     start : (beta, intercept), optional
@@ -80,7 +80,7 @@ class _Run:
 
     def __init__(
         self,
-        K: Features,
+        K: FeaturesKernel,
         y: np.ndarray,
         C: np.ndarray,
         loss: _Smooth,
@@ -122,7 +122,7 @@ class _Run:
 
     def newton_step(self, gradient: np.ndarray, curvature: np.ndarray) -> np.ndarray:
         """Return minus the inverse Hessian times the gradient, to a tolerance that goes down with the gradient."""
-        if self.n_factored >= _OFTEN and self.K.table.factors_quickly(np.count_nonzero(self.root)):
+        if self.n_factored >= _OFTEN and self.K.table.factors_quickly(int(np.count_nonzero(self.root))):
             return self._factored_step(gradient, curvature)
         diagonal = self._diagonal(curvature)
         allowed = min(0.1, np.sqrt(np.linalg.norm(gradient))) * np.sqrt(float(gradient @ (gradient / diagonal)))
@@ -142,7 +142,7 @@ class _Run:
             scaled = residual / diagonal
             before, rho = rho, float(residual @ scaled)
             direction = scaled + (rho / before) * direction
-        if not self.K.table.can_factor(np.count_nonzero(self.root)):
+        if not self.K.table.can_factor(int(np.count_nonzero(self.root))):
             return step
         self.n_factored += 1
         return self._factored_step(gradient, curvature)

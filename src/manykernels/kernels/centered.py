@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from manykernels.core.protocols import Bank
+
 # Bytes of a block of kernel rows.
 _BLOCK_BYTES = 64e6
 
@@ -36,7 +38,7 @@ def centered(K: np.ndarray, weight: np.ndarray) -> np.ndarray:
     return M
 
 
-def inner_matrix(bank: Any, weight: np.ndarray, chosen: np.ndarray | None = None) -> np.ndarray:
+def inner_matrix(bank: Bank, weight: np.ndarray, chosen: np.ndarray | None = None) -> np.ndarray:
     """Return <K_k, K_l> of the centered kernels of a bank, or of the chosen ones, shape (m, m), in blocks."""
     chosen = np.arange(bank.n_kernels) if chosen is None else chosen
     G = np.zeros((chosen.size, chosen.size))
@@ -46,7 +48,7 @@ def inner_matrix(bank: Any, weight: np.ndarray, chosen: np.ndarray | None = None
     return G
 
 
-def inner_factor(bank: Any, weight: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+def inner_factor(bank: Bank, weight: np.ndarray, chosen: np.ndarray) -> np.ndarray:
     """Return R with R'R = inner_matrix(bank, weight, chosen), shape (at most m, m), in blocks.
 
     ||sum_k c_k K_k|| = ||R c|| keeps its digits where the kernels nearly cancel; c'Gc would lose them twice over.
@@ -57,7 +59,7 @@ def inner_factor(bank: Any, weight: np.ndarray, chosen: np.ndarray) -> np.ndarra
     return R
 
 
-def _centered_blocks(bank: Any, weight: np.ndarray, chosen: np.ndarray) -> Iterator[np.ndarray]:
+def _centered_blocks(bank: Bank, weight: np.ndarray, chosen: np.ndarray) -> Iterator[np.ndarray]:
     """Yield rows of the centered kernels on and above the diagonal, scaled so that their squares sum to the whole."""
     n, root = bank.n_samples, np.sqrt(weight)
     means = bank.matvecs(weight, chosen) / weight.sum()

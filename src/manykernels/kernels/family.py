@@ -55,6 +55,8 @@ class Draw(NamedTuple):
 class Family(ABC):
     """A set of kernels, as described; bound to training data it becomes a BoundFamily."""
 
+    # What an optimizer may ask for, once the family is bound.
+    can: frozenset[str] = frozenset({NEEDS_BEST, NEEDS_SAMPLE})
     # Kernels that have to be bound first, where its own are made of others.
     base: Any = None
 
@@ -88,21 +90,19 @@ class BoundFamily(ABC):
 
     Attributes
     ----------
+    can : frozenset of str
+        What an optimizer may ask for, as the family says it.
     X : array or CSR matrix of shape (n_samples, n_features)
     sample_weight : ndarray of shape (n_samples,)
     """
 
+    can: frozenset[str] = Family.can
     X: Any
     sample_weight: np.ndarray
 
     @property
     def n_samples(self) -> int:
         return int(self.X.shape[0])
-
-    @property
-    def can(self) -> frozenset[str]:
-        """What an optimizer may ask for."""
-        return frozenset({NEEDS_BEST, NEEDS_SAMPLE})
 
     @abstractmethod
     def best(self, M: np.ndarray, definite: bool = True) -> Best:

@@ -16,12 +16,11 @@ from typing import Any
 import numpy as np
 
 from manykernels.core.checks import check_choice, check_count
+from manykernels.core.protocols import ExplicitBank
 from manykernels.kernels.base import Kernel
 from manykernels.kernels.family import (
     DRAWS,
-    NEEDS_BEST,
     NEEDS_LATTICE,
-    NEEDS_SAMPLE,
     Best,
     BoundFamily,
     Draw,
@@ -134,6 +133,8 @@ class ProductKernels(Family):
     'x0 * x3'
     """
 
+    can = Family.can | {NEEDS_LATTICE}
+
     def __init__(self, base: Any, degree: int, prior: Sequence[float] | str | None = None) -> None:
         self.degree = check_count("degree", degree)
         self.base = (base if isinstance(base, KernelBank) else KernelBank(base)).written_out()
@@ -174,9 +175,9 @@ class ProductKernels(Family):
 class BoundProducts(BoundFamily):
     """Products of kernels bound to training data."""
 
-    can = frozenset({NEEDS_BEST, NEEDS_SAMPLE, NEEDS_LATTICE})  # type: ignore[assignment]
+    can = ProductKernels.can
 
-    def __init__(self, base: Any, prior: np.ndarray) -> None:
+    def __init__(self, base: ExplicitBank, prior: np.ndarray) -> None:
         self.base, self.prior, self.degree = base, prior, prior.size
         self.X, self.sample_weight = base.X, base.sample_weight
         S = base.combine(np.ones(base.n_kernels)).array

@@ -20,6 +20,7 @@ from manykernels.banks.collection import Collection
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.progress import emit
 from manykernels.core.results import UNKNOWN, Certificate, Machine, Result, Step
+from manykernels.core.solver import check_offers
 from manykernels.kernels.family import NEEDS_LATTICE
 from manykernels.kernels.product_family import BoundProducts
 from manykernels.losses import Loss
@@ -80,7 +81,7 @@ def hierarchical(
 
 class _Lattice:
     def __init__(self, problem: FamilyProblem, growth: float) -> None:
-        problem.require("hierarchical", NEEDS_LATTICE, 1)
+        check_offers("hierarchical", frozenset({NEEDS_LATTICE}), problem.can)
         self.problem, self.growth = problem, growth
         self.family: Any = problem.family
         self.collection = Collection(problem.family)

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from manykernels.banks.packed import PackedBank
 from manykernels.core.results import OVERFLOWS, Machine, Result
+from manykernels.core.solver import Need, Sizes
 from manykernels.kernels.family import BoundFamily
 from manykernels.losses import Loss
 from manykernels.norms import LpNorm
+from manykernels.outer.needs import matrices
 from manykernels.problem import Norm, Problem
+
+# Matrices of all samples that learning from a family of kernels holds, beside the kernels it selects.
+_MATRICES = 8
 
 
 @dataclass(frozen=True)
 class FamilyProblem:
     """A family of kernels, a loss and a norm; the rest is as for :class:`Problem`.
 
-    The norm is that of a list: LpNorm(1) or LpNorm(2) over all kernels of the family.
+    The norm is that of a list: LpNorm(1) or LpNorm(2) over all kernels of the family. ``precision``, "single" or
+    "double", is that of the kernel values that are held.
     """
 
     family: BoundFamily
@@ -28,17 +35,16 @@ class FamilyProblem:
     C: np.ndarray
     fit_intercept: bool = True
     offset: float = 0.0
+    precision: str = "single"
+
+    @property
+    def can(self) -> frozenset[str]:
+        """What a solver may ask of the family."""
+        return self.family.can
 
     def restricted(self, bank: PackedBank) -> Problem:
         """Return the problem with the kernels of a bank only."""
         return Problem(bank, self.loss, self.norm, self.y, self.C, self.fit_intercept, offset=self.offset)
-
-    def require(self, solver: str, capability: str, p: float) -> None:
-        """Raise before any work if the family or the norm is not for this solver."""
-        if capability not in self.family.can:
-            raise TypeError(f"solver={solver!r} needs kernels that offer {capability!r}; {self.family!r} does not.")
-        if self.norm != LpNorm(p):
-            raise TypeError(f"solver={solver!r} needs norm={p:g} with a family of kernels, got {self.norm!r}.")
 
     def first_machine(self) -> Machine:
         """Return the machine without any kernel: the best intercept, and a feasible dual point for it."""
@@ -60,6 +66,23 @@ class FamilyResult:
 
     bank: PackedBank
     result: Result
+
+
+def needs_norm(*exponents: float) -> Callable[[Norm, Loss], str | None]:
+    """Return what refuses all norms but LpNorm with one of these exponents."""
+
+    def refuses(norm: Norm, loss: Loss) -> str | None:
+        if any(norm == LpNorm(p) for p in exponents):
+            return None
+        wanted = " or ".join(f"norm={p:g}" for p in exponents)
+        return f"needs {wanted} with a family of kernels, got {norm!r}."
+
+    return refuses
+
+
+def search_matrices(sizes: Sizes, norm: Norm, loss: Loss) -> Need:
+    """Return the need of a search, of the steps and of the inner solver, beside the kernels that are selected."""
+    return matrices(_MATRICES, sizes)
 
 
 def outer_products(beta: np.ndarray) -> np.ndarray:

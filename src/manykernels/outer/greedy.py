@@ -23,9 +23,10 @@ from manykernels.compute.combined import CombinedMatrix
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.progress import emit, is_listened_to, silent
 from manykernels.core.results import Certificate, Machine, Result, Step
+from manykernels.core.solver import Solver
 from manykernels.kernels.family import NEEDS_BEST, Best
 from manykernels.outer.automatic import automatic
-from manykernels.outer.family import FamilyProblem, FamilyResult, outer_products
+from manykernels.outer.family import FamilyProblem, FamilyResult, needs_norm, outer_products, search_matrices
 from manykernels.problem import Problem
 
 _FIRST_TOL, _SHARE = 1e-2, 0.2
@@ -38,7 +39,6 @@ def greedy(
     tol: float = 1e-3,
     max_iter: int = 1000,
     corrective: bool = True,
-    precision: str = "single",
 ) -> FamilyResult:
     """Select kernels until the gap is closed.
 
@@ -52,8 +52,6 @@ def greedy(
         Most kernels to take in.
     corrective : bool
         Re-learn all weights when a kernel joins, or only move towards it.
-    precision : {"single", "double"}
-        Of the kernel values.
 
     Returns
     -------
@@ -74,15 +72,26 @@ def greedy(
     >>> found.result.converged, found.result.exact
     (True, True)
     """
-    problem.require("greedy", NEEDS_BEST, 1.0)
+    GREEDY.require(problem)
     with one_blas_thread():
-        return _Selection(problem, tol, corrective, precision).run(max_iter)
+        return _Selection(problem, tol, corrective).run(max_iter)
+
+
+GREEDY = Solver(
+    name="greedy",
+    run=greedy,
+    needs=frozenset({NEEDS_BEST}),
+    refuses=needs_norm(1),
+    need=search_matrices,
+    for_family=True,
+    paper="GCD-1s",
+)
 
 
 class _Selection:
-    def __init__(self, problem: FamilyProblem, tol: float, corrective: bool, precision: str) -> None:
+    def __init__(self, problem: FamilyProblem, tol: float, corrective: bool) -> None:
         self.problem, self.tol, self.corrective = problem, tol, corrective
-        self.collection = Collection(problem.family, precision)
+        self.collection = Collection(problem.family, problem.precision)
         self.weights, self.machine = np.zeros(0), problem.first_machine()
         self.trace: list[Step] = []
         self.n_solves, self.exact, self.interrupted = 0, True, False

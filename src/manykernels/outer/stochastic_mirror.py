@@ -28,9 +28,10 @@ from manykernels.compute.triangles import triangle_size
 from manykernels.core.checks import check_choice, check_number
 from manykernels.core.progress import emit, is_listened_to, silent
 from manykernels.core.results import Certificate, Machine, Result, Step
+from manykernels.core.solver import Solver
 from manykernels.kernels.family import DRAWS, NEEDS_SAMPLE
 from manykernels.outer.automatic import automatic
-from manykernels.outer.family import FamilyProblem, FamilyResult, outer_products
+from manykernels.outer.family import FamilyProblem, FamilyResult, needs_norm, outer_products, search_matrices
 
 # The objective of so many steps is compared with that of as many before.
 _WINDOW = 25
@@ -48,7 +49,6 @@ def stochastic_mirror(
     draw: str = "gradient",
     corrective: bool = True,
     B: float | None = None,
-    precision: str = "single",
     random_state: int | np.random.Generator = 0,
 ) -> FamilyResult:
     """Draw kernels and step.
@@ -70,7 +70,6 @@ def stochastic_mirror(
         Half the largest squared estimate, if it is known: all ``max_iter`` steps are taken, with the length
         1 / sqrt(B max_iter), and all weigh the same in the mean, whose expected objective is then within
         sqrt(B / max_iter) of the best one.
-    precision : {"single", "double"}
     random_state : int or Generator
 
     Returns
@@ -96,15 +95,27 @@ def stochastic_mirror(
     >>> found.bank.names[int(found.result.weights.argmax())]
     'x0 * x1'
     """
-    problem.require("stochastic_mirror", NEEDS_SAMPLE, 2.0)
+    STOCHASTIC_MIRROR.require(problem)
     if B is not None:
         check_number("B", B, low=0, more=" or None")
     check_choice("draw", draw, DRAWS)
     with one_blas_thread():
         length = None if B is None else 1.0 / np.sqrt(B * max_iter)
-        walk = MirrorWalk(problem, draw, precision, np.random.default_rng(random_state), length)
+        walk = MirrorWalk(problem, draw, np.random.default_rng(random_state), length)
         interrupted = walk.run(max_iter, tol if B is None else None)
         return _finished(walk, tol, corrective and not interrupted, interrupted)
+
+
+STOCHASTIC_MIRROR = Solver(
+    name="stochastic_mirror",
+    run=stochastic_mirror,
+    needs=frozenset({NEEDS_SAMPLE}),
+    refuses=needs_norm(2),
+    need=search_matrices,
+    draws=True,
+    for_family=True,
+    paper="SGD-1s",
+)
 
 
 class MirrorWalk:
@@ -114,13 +125,12 @@ class MirrorWalk:
         self,
         problem: FamilyProblem,
         draw: str,
-        precision: str,
         rng: np.random.Generator,
         length: float | None = None,
     ) -> None:
         n = problem.family.n_samples
         self.problem, self.draw, self.rng, self.length = problem, draw, rng, length
-        self.collection = Collection(problem.family, precision)
+        self.collection = Collection(problem.family, problem.precision)
         self.weights, self.K, self.scale = np.zeros(0), np.zeros((n, n)), 1.0
         self.machine: Machine = problem.first_machine()
         self.mean = np.zeros(0)

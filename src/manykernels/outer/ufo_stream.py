@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from manykernels.banks.packed import PackedBank
+from manykernels.core.protocols import ExplicitBank
 from manykernels.core.results import Certificate
 from manykernels.kernels.feature_maps import FeatureMaps
 from manykernels.losses import JointLoss
@@ -171,7 +171,7 @@ class SampleStream(Stream):
 
     Parameters
     ----------
-    bank : PackedBank
+    bank : ExplicitBank
         The kernels, with the scales that they keep.
     loss : JointLoss
     rule : Rule
@@ -182,7 +182,7 @@ class SampleStream(Stream):
         Bytes for kernel values.
     """
 
-    def __init__(self, bank: PackedBank, loss: JointLoss, rule: Rule, bias: np.ndarray, memory_budget: int) -> None:
+    def __init__(self, bank: ExplicitBank, loss: JointLoss, rule: Rule, bias: np.ndarray, memory_budget: int) -> None:
         m = bank.n_kernels
         super().__init__(loss, rule, Walk(np.zeros(m), np.zeros(m), np.zeros(2), np.zeros(4), np.zeros(0)))
         self.bank, self.bias, self.memory_budget = bank, bias, memory_budget

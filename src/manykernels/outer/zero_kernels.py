@@ -43,8 +43,7 @@ def without_zero_kernels(problem: Problem, result: Result) -> Result:
     >>> result.weights, without_zero_kernels(problem, result).weights
     (array([1., 1.]), array([1., 0.]))
     """
-    # The scale of a bank is 0 for such kernels; a kernel that is no sum has none.
-    zero = np.asarray(getattr(problem.bank, "scale", 1.0)) == 0.0
+    zero = problem.bank.scale == 0.0
     if not np.any(result.weights * zero):
         return result
     weights, nothing = np.where(zero, 0.0, result.weights), np.zeros(result.weights.size)

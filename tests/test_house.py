@@ -1,0 +1,64 @@
+"""What `tools/house.py` counts: questions of type where things say what they can do, and imports from below."""
+
+import ast
+
+import pytest
+
+from tools import house
+
+
+def counted(measure, folder, source):
+    return len(list(measure({house.SOURCE / folder / "file.py": ast.parse(source)})))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "isinstance(loss, Hinge)",
+        "isinstance(loss, (str, Hinge))",
+        "hasattr(bank, 'scale')",
+        "getattr(bank, 'scale', 1.0)",
+        "getattr(bank, name, None)",
+        "type(loss) is Hinge",
+        "Hinge is not type(loss)",
+        "type(loss) in KNOWN",
+    ],
+)
+def test_questions_of_type_are_counted(source):
+    assert counted(house.type_questions, "outer", source) == 1
+    assert counted(house.type_questions, "banks", source) == 0
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "isinstance(p, (str, int))",
+        "hasattr(X, 'tocsr')",
+        "getattr(X, 'columns', None)",
+        "getattr(step, 'x')",
+        "type(a)()",
+    ],
+)
+def test_parameters_and_foreign_objects_may_be_asked(source):
+    assert counted(house.type_questions, "outer", source) == 0
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from manykernels.inner.smo import solve_box",
+        "from manykernels.banks import Data, packed",
+        "from manykernels import inner",
+        "def fit():\n    from manykernels.banks.device.packed import DeviceBank",
+    ],
+)
+def test_imports_from_below_are_counted_wherever_they_are(source):
+    assert counted(house.imports_below, "estimators", source) == 1
+    assert counted(house.imports_below, "outer", source) == 0
+
+
+@pytest.mark.parametrize(
+    "source", ["from manykernels.banks import Data, bind", "from manykernels.banks import cluster"]
+)
+def test_the_doors_of_banks_are_open(source):
+    assert counted(house.imports_below, "estimators", source) == 0
