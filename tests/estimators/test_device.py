@@ -3,7 +3,6 @@
 import builtins
 import pickle
 from functools import cache
-from importlib import import_module
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ import scipy.sparse as sp
 from sklearn.datasets import make_classification, make_regression
 
 from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, load
-from manykernels.banks import predictions
+from manykernels.banks import planning, predictions
 from manykernels.compute import device_table
 from manykernels.compute.gpu import Device, has_device
 from manykernels.kernels import Gaussian, GaussianFamily, GaussianLadder, Linear, Polynomial
@@ -41,7 +40,7 @@ def on_the_cpu(kind, n_classes=2, **settings):
 def stays(request, monkeypatch):
     """Whether the combined kernel stays on the device, as for many samples."""
     if request.param:
-        monkeypatch.setattr(import_module("manykernels.banks.plan"), "LARGE", 10)
+        monkeypatch.setattr(planning, "LARGE", 10)
     return request.param
 
 

@@ -1,7 +1,6 @@
 """The estimators with families of kernels: products, widths, frequencies, and families of a user's own."""
 
 import pickle
-from importlib import import_module
 
 import numpy as np
 import pandas as pd
@@ -12,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
 from manykernels import MKLClassifier, MKLRegressor, load, mkl_path
+from manykernels.banks import binding
 from manykernels.core.progress import listen
 from manykernels.kernels import (
     ContinuousFamily,
@@ -477,7 +477,7 @@ def test_frequencies_of_several_columns_are_refused():
 
 
 def test_the_memory_budget_is_for_the_base_kernels_too(monkeypatch):
-    binding, seen = import_module("manykernels.banks.bind"), []
+    seen = []
     original = binding.bind
 
     def bind(kernels, data, recipe, placement):

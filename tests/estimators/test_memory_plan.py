@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from manykernels import MKLClassifier, MKLClassifierCV, UFOMKLClassifier, mkl_path
 from manykernels.banks import Data
-from manykernels.banks.plan import HEADROOM
+from manykernels.banks.planning import HEADROOM
 from manykernels.compute.memory import human_bytes
 from manykernels.core.solver import Sizes
 from manykernels.estimators import base

@@ -18,7 +18,7 @@ from manykernels.alignment.greedy_alignment import METHODS, greedy
 from manykernels.alignment.measures import Target, centered_alignment, overfits
 from manykernels.banks import Data, Placement, Recipe, bind, bind_family
 from manykernels.banks.definiteness import check_combination
-from manykernels.banks.plan import left_beside
+from manykernels.banks.planning import left_beside
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.checks import check_choice, check_number
 from manykernels.core.notices import warn

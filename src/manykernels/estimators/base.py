@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from manykernels.banks import Approximation, Data, Placement, Recipe, bind, plan
 from manykernels.banks.definiteness import check_combination, name_culprit
-from manykernels.banks.plan import Extent, exact_bytes, plan_features
+from manykernels.banks.planning import Extent, exact_bytes, plan_features
 from manykernels.compute.memory import budget_bytes, human_bytes
 from manykernels.core.notices import warn
 from manykernels.core.protocols import Bank

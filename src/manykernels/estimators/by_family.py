@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from manykernels.banks import Placement, Recipe, bind_family
-from manykernels.banks.plan import left_beside
+from manykernels.banks.planning import left_beside
 from manykernels.core.protocols import Bank
 from manykernels.core.results import Result
 from manykernels.estimators.solving import checked, quiet, watched

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 
 from manykernels.banks import Data, Placement, Recipe, bind
 from manykernels.banks.definiteness import check_combination
-from manykernels.banks.plan import HEADROOM, left_beside
+from manykernels.banks.planning import HEADROOM, left_beside
 from manykernels.compute.memory import budget_bytes
 from manykernels.core.checks import check_choice, check_number
 from manykernels.core.notices import warn

@@ -101,7 +101,7 @@ def plan(extent: Extent, need: Need, wish: Placement) -> Placement:
     Examples
     --------
     >>> from manykernels.banks.placement import Placement
-    >>> from manykernels.banks.plan import Extent, plan
+    >>> from manykernels.banks.planning import Extent, plan
     >>> from manykernels.core.solver import Need
     >>> plan(Extent(1000, 1, 50), Need(16_000_000), Placement("1GB")).why
     'the kernels get 834 MB beside 16 MB for the solver'
@@ -158,7 +158,7 @@ def left_beside(memory_budget: Any, taken: int, words: str) -> int:
 
     Examples
     --------
-    >>> from manykernels.banks.plan import left_beside
+    >>> from manykernels.banks.planning import left_beside
     >>> left_beside("1GB", 350_000_000, "matrices of 1000 samples")
     500000000
     """
