@@ -12,7 +12,12 @@ from sklearn.model_selection import GridSearchCV
 
 from manykernels import MKLClassifier, MKLRegressor, load, mkl_path
 from manykernels.banks import binding
+from manykernels.banks.collection import Collection
+from manykernels.banks.planning import HEADROOM
+from manykernels.banks.storage import PackedStorage
+from manykernels.compute.triangles import triangle_size
 from manykernels.core.progress import listen
+from manykernels.estimators import base
 from manykernels.kernels import (
     ContinuousFamily,
     DirichletFamily,
@@ -487,3 +492,28 @@ def test_the_memory_budget_is_for_the_base_kernels_too(monkeypatch):
     monkeypatch.setattr(binding, "bind", bind)
     MKLRegressor(FAMILIES["monomials"], memory_budget="3MB").fit(X, TARGET)
     assert seen[0] is not None
+
+
+@pytest.mark.parametrize("solver", ["stochastic_mirror", "greedy"])
+def test_kernels_that_an_optimizer_collects_keep_the_budget(monkeypatch, solver):
+    """In single precision, and in double where rounding asks for it: what does not fit is computed in each pass."""
+    collections, original = [], Collection.__init__
+
+    def remember(self, family, precision):
+        original(self, family, precision)
+        collections.append(self)
+
+    monkeypatch.setattr(Collection, "__init__", remember)
+    rows = np.random.default_rng(1).standard_normal((200, 3))
+    settings = {"norm": 2 if solver == "stochastic_mirror" else 1, "solver": solver, "C": 1e4, "max_iter": 25}
+    free = MKLRegressor(FAMILIES["widths"], **settings, random_state=0).fit(rows, signal(rows))
+    collections.clear()
+    monkeypatch.setattr(base, "needs_digits", lambda rounding, tol: True)
+    tight = MKLRegressor(FAMILIES["widths"], **settings, random_state=0, memory_budget="4MB").fit(rows, signal(rows))
+    assert [collection.precision for collection in collections] == ["single", "double"]
+    left = int((1 - HEADROOM) * 4_000_000) - 8 * 8 * 200**2
+    for collection in collections:
+        storages = collection.bank().storages
+        held = sum(storage.stack.nbytes for storage in storages if isinstance(storage, PackedStorage))
+        assert 0 < held <= left < 4 * triangle_size(200) * len(collection)
+    assert tight.objective_ == pytest.approx(free.objective_, rel=1e-3)

@@ -22,9 +22,10 @@ from manykernels.banks.on_demand import OnDemandBank
 from manykernels.banks.packed import PackedBank
 from manykernels.banks.parametric_bank import ParametricBank
 from manykernels.banks.placement import PRECISIONS, Data, Placement, Recipe
+from manykernels.banks.planning import halves, plan_base, spare_of_family
 from manykernels.banks.storage import FactorStorage
 from manykernels.compute.gpu import Device, check_device
-from manykernels.compute.memory import budget_bytes, human_bytes
+from manykernels.compute.memory import budget_bytes
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.checks import check_choice
 from manykernels.core.notices import warn
@@ -103,15 +104,15 @@ def _bind_list(kernels: KernelBank, data: Data, recipe: Recipe, placement: Place
     kernels.check_views(data.X, data.table)
     budget = budget_bytes(placement.budget)
     parts: list[PackedBank | LadderBank] = []
+    for_plain, for_ladders = halves(budget) if resolved and ladders else (budget, budget)
     if resolved:
-        share = budget // 2 if ladders else budget
-        parts.append(bind_resolved(resolved, data, recipe, replace(placement, budget=share), comes_back=bool(ladders)))
-        budget -= share
+        place = replace(placement, budget=for_plain)
+        parts.append(bind_resolved(resolved, data, recipe, place, comes_back=bool(ladders)))
     if ladders:
         options: dict[str, Any] = {
             "normalize": recipe.normalize,
             "center": recipe.center,
-            "budget": budget,
+            "budget": for_ladders,
             "storage": placement.storage,
             "precision": placement.precision,
             "reserve": placement.reserve,
@@ -224,7 +225,8 @@ def bind_family(family: Family, data: Any, recipe: Recipe = _ALONE, placement: P
     data : Data, or an array or CSR matrix of shape (n_samples, n_features)
     recipe : Recipe
     placement : Placement
-        Its budget is for the matrices of the search, and for the kernels that products are made of.
+        Its budget is for the matrices of the search, for the kernels that products are made of, and for those that an
+        optimizer collects.
 
     Examples
     --------
@@ -242,15 +244,10 @@ def bind_family(family: Family, data: Any, recipe: Recipe = _ALONE, placement: P
         )
     budget, base = budget_bytes(placement.budget), None
     if family.base is not None:
-        n = data.X.shape[0]
-        need = family.search_bytes(n)
-        if need >= budget:
-            raise MemoryError(
-                f"memory_budget leaves {human_bytes(budget)}, but the search of {family!r} on {n} samples needs "
-                f"{human_bytes(need)}."
-            )
-        base = bind(family.base, data, recipe, replace(placement, budget=budget - need))
-    return family.on(data.X, data.table, data.weights, recipe.normalize, budget, base)
+        base = bind(family.base, data, recipe, plan_base(family, data.X.shape[0], placement))
+    bound = family.on(data.X, data.table, data.weights, recipe.normalize, budget, base)
+    bound.spare = spare_of_family(base, budget)
+    return bound
 
 
 def report_zero_kernels(names: Sequence[str], scale: np.ndarray) -> None:

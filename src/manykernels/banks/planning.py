@@ -18,6 +18,7 @@ from manykernels.compute.gpu import Device
 from manykernels.compute.memory import budget_bytes, human_bytes
 from manykernels.compute.triangles import triangle_size
 from manykernels.core.solver import Need
+from manykernels.kernels.family import Family
 from manykernels.kernels.kernel_bank import KernelBank
 
 # Part of the memory budget that blocks in flight and the allocator take.
@@ -36,6 +37,14 @@ _LAST_RESORT = 0.5
 _KERNEL_BYTES, _KERNEL_VECTORS = 800, 10
 # What is smaller is not counted: an interpreter takes and leaves as much.
 _UNCOUNTED = 2 * 10**6
+# Matrices of all samples, in double precision, beside kernels: learning from a family holds the combined kernel and the
+# next one, the products of the dual coefficients, what an inner solver factors, and what the search makes of them ...
+_FAMILY_MATRICES = 8
+# ... and an alignment those of the target, of the combination and of what is left between them, raw and centered.
+_ALIGNMENT_MATRICES = 7
+# Scores of a stochastic method for each sample, kernel and output: one, and with an average what is to come off, the
+# components and their scores.
+_SCORES, _AVERAGED_SCORES = 1, 4
 
 
 @dataclass(frozen=True)
@@ -153,20 +162,82 @@ def plan_features(X: Any, shape: tuple[int, int], wish: Placement) -> Placement:
     return replace(wish, budget=left, why=why)
 
 
-def left_beside(memory_budget: Any, taken: int, words: str) -> int:
-    """Return the bytes of a budget that are left beside so many; raise MemoryError where none are.
+def plan_family(n_samples: int, wish: Placement) -> Placement:
+    """Return the bytes for the search in a family of kernels and for those that it selects: all but some matrices.
 
     Examples
     --------
-    >>> from manykernels.banks.planning import left_beside
-    >>> left_beside("1GB", 350_000_000, "matrices of 1000 samples")
-    500000000
+    >>> from manykernels.banks import Placement
+    >>> from manykernels.banks.planning import plan_family
+    >>> plan_family(1000, Placement("1GB")).budget
+    786000000
     """
-    budget = budget_bytes(memory_budget)
+    return _left_beside(_FAMILY_MATRICES * 8 * n_samples**2, f"matrices of {n_samples} samples", wish)
+
+
+def plan_base(family: Family, n_samples: int, wish: Placement) -> Placement:
+    """Return the bytes for the kernels that those of a family are made of: all but the matrices of its search."""
+    budget, need = budget_bytes(wish.budget), family.search_bytes(n_samples)
+    if need >= budget:
+        raise MemoryError(
+            f"memory_budget leaves {human_bytes(budget)}, but the search of {family!r} on {n_samples} samples needs "
+            f"{human_bytes(need)}."
+        )
+    return replace(wish, budget=budget - need)
+
+
+def spare_of_family(base: Any, budget: int) -> int:
+    """Return the bytes for the kernels that an optimizer collects from a family.
+
+    They are what the kernels that it is made of have left; a search without such kernels takes up to a half.
+    """
+    return budget // 2 if base is None or base.room.left is None else base.room.left
+
+
+def plan_alignment(n_samples: int, wish: Placement, *, is_list: bool) -> Placement:
+    """Return the bytes for kernels whose alignment is learned.
+
+    The kernels of a list get half of what the matrices leave: the other half is for the inner products of all of them
+    with each other and their factorization.
+    """
+    place = _left_beside(_ALIGNMENT_MATRICES * 8 * n_samples**2, f"matrices of {n_samples} samples", wish)
+    return replace(place, budget=place.budget // 2) if is_list else place
+
+
+def plan_stream(shape: tuple[int, int, int], wish: Placement, *, is_averaged: bool = False) -> Placement:
+    """Return the bytes for kernel values of a stochastic method: all but its scores, and the diagonals.
+
+    ``shape`` is that of the scores: outputs, samples and kernels.
+    """
+    n_outputs, n, m = shape
+    scores = 8 * n * m * (n_outputs * (_AVERAGED_SCORES if is_averaged else _SCORES) + 1)
+    return _left_beside(scores, f"the scores of {n} samples with {m} kernels", wish)
+
+
+def plan_kept_features(wish: Placement) -> Placement:
+    """Return the bytes in which a stochastic method may keep the features of all samples.
+
+    They are half: the other half is for those of the samples at hand, once more, and for the data.
+    """
+    place = _left_beside(0, "features", wish)
+    return replace(place, budget=place.budget // 2)
+
+
+def halves(budget: int) -> tuple[int, int]:
+    """Return the bytes for plain kernels and those for ladders where both are there: half each.
+
+    How many nodes a ladder takes is only known when it is bound.
+    """
+    return budget // 2, budget - budget // 2
+
+
+def _left_beside(taken: int, words: str, wish: Placement) -> Placement:
+    """Return what is left of a budget beside so many bytes; raise MemoryError where that is nothing."""
+    budget = budget_bytes(wish.budget)
     left = int((1 - HEADROOM) * budget) - taken
     if left <= 0:
         raise too_little(budget, words, taken)
-    return left
+    return replace(wish, budget=left, why=f"kernels get {human_bytes(left)} beside {words}")
 
 
 def too_little(budget: int, words: str, taken: float) -> MemoryError:

@@ -18,7 +18,7 @@ from manykernels.alignment.greedy_alignment import METHODS, greedy
 from manykernels.alignment.measures import Target, centered_alignment, overfits
 from manykernels.banks import Data, Placement, Recipe, bind, bind_family
 from manykernels.banks.definiteness import check_combination
-from manykernels.banks.planning import left_beside
+from manykernels.banks.planning import plan_alignment
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.checks import check_choice, check_number
 from manykernels.core.notices import warn
@@ -36,8 +36,6 @@ from manykernels.kernels.standard import tell_choice
 ALIGNMENTS = ("greedy", "qp", "independent", "uniform", "stagewise", "frank_wolfe")
 _FOR_LISTS = ("qp", "independent", "uniform")
 SHRINKAGES = (0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
-# Matrices of all samples that the search holds, beside the kernels.
-_MATRICES = 7
 # The exact solution of a long list closes the bound to this.
 _EXACT_TOL = 1e-7
 # Whole numbers that differ in more than this many values are hardly classes.
@@ -86,7 +84,7 @@ class AlignedEstimator(KernelEstimator):
         table, samples = training.table, training.samples
         tell_choice(self.kernels, table)
         self._check_views(training.X, table)
-        self._memory_for_kernels(samples.rows.size)
+        self._place(samples.rows.size)  # what does not fit is refused before anything is held out
         X, y, weight = training.X[samples.rows], training.target, samples.weight
 
         def learn(kernels: Any, part: Any = slice(None)) -> Aligned:
@@ -146,12 +144,12 @@ class AlignedEstimator(KernelEstimator):
 
     def _align(self, kernels: Any, table: Any, X: Any, weight: np.ndarray, target: Target) -> Aligned:
         """Bind the kernels to samples and learn the weights."""
-        left = self._memory_for_kernels(X.shape[0])
+        place = self._place(X.shape[0])
         data, recipe = Data(X, table, weight), Recipe(self.normalize, check=self.check_kernels)
         with one_blas_thread():
             if self._has_family:
-                return self._greedy(bind_family(kernels, data, recipe, Placement(left)), target)
-            bank = bind(self._bank(table), data, recipe, Placement(left // 2, precision="double"))
+                return self._greedy(bind_family(kernels, data, recipe, place), target)
+            bank = bind(self._bank(table), data, recipe, place)
             if self.alignment == "uniform":
                 return uniform(bank, target)
             if self.alignment == "independent":
@@ -160,9 +158,10 @@ class AlignedEstimator(KernelEstimator):
                 return quadratic(bank, target)
             return self._greedy(bank, target)
 
-    def _memory_for_kernels(self, n: int) -> int:
-        """Return the bytes that are left for kernels beside the matrices of n samples, or say that there are none."""
-        return left_beside(self.memory_budget, _MATRICES * 8 * n * n, f"matrices of {n} samples")
+    def _place(self, n: int) -> Placement:
+        """Return where the kernels of n samples go: those of a list in double precision, whatever the tolerance."""
+        precision = "single" if self._has_family else "double"  # what a search in a family collects is in double, too
+        return plan_alignment(n, Placement(self.memory_budget, precision=precision), is_list=not self._has_family)
 
     def _greedy(self, bound: Any, target: Target) -> Aligned:
         if self.alignment == "qp":  # columns on demand, to the optimum

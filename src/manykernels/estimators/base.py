@@ -27,7 +27,7 @@ from manykernels.estimators.contributions import ContributionsMixin
 from manykernels.estimators.kernel_estimator import KernelEstimator
 from manykernels.estimators.parameters import FAMILY_NEEDS, check_needs, check_parameters
 from manykernels.estimators.solvers import find_solver
-from manykernels.estimators.solving import check_costs, solve
+from manykernels.estimators.solving import check_costs, needs_digits, solve
 from manykernels.estimators.training import Training, read_training
 from manykernels.kernels import Gaussian, KernelBank, ParametricKernel
 from manykernels.kernels.standard import tell_choice
@@ -37,8 +37,6 @@ from manykernels.problem import Problem
 
 # A tighter tol than this starts in double precision.
 DOUBLE_BELOW = 1e-5
-# Rounded kernel values may move the objective by this part of tol.
-_ROUNDING_SHARE = 0.1
 
 
 @dataclass
@@ -284,6 +282,6 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
 
         They are when rounding could fake the certificate, or when a solver gave up before its time.
         """
-        faked = any(result.rounding > _ROUNDING_SHARE * self.tol for result in results)
+        faked = any(needs_digits(result.rounding, self.tol) for result in results)
         stuck = any(not result.converged and result.n_iter < self.max_iter for result in results)
         return (faked or stuck) and not any(result.interrupted for result in results)

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from manykernels.banks import Placement, Recipe, bind_family
-from manykernels.banks.planning import left_beside
+from manykernels.banks.planning import plan_family
 from manykernels.core.protocols import Bank
 from manykernels.core.results import Result
 from manykernels.estimators.solving import checked, quiet, watched
@@ -18,9 +18,6 @@ from manykernels.outer.family import FamilyProblem
 if TYPE_CHECKING:
     from manykernels.estimators.base import BaseMKL
 
-# Matrices of all samples that learning from a family of kernels holds, beside the kernels it selects.
-_MATRICES = 8
-
 
 def learn_family(
     estimator: BaseMKL, training: Training, y: np.ndarray, C: np.ndarray, offset: float
@@ -29,8 +26,8 @@ def learn_family(
     n_tasks, n = y.shape
     if not estimator._shares_weights(n_tasks):
         raise ValueError("A family of kernels needs shared_weights=True.")
-    left = left_beside(estimator.memory_budget, _MATRICES * 8 * n * n, f"matrices of {n} samples")
-    bound = bind_family(estimator.kernels, training.data(), Recipe(estimator.normalize), Placement(left))
+    place = plan_family(n, Placement(estimator.memory_budget))
+    bound = bind_family(estimator.kernels, training.data(), Recipe(estimator.normalize), place)
     problem = FamilyProblem(bound, estimator._loss(), estimator._norm(), y, C, estimator.fit_intercept, offset)
 
     def learn(precision: str) -> tuple[Bank, list[Result]]:

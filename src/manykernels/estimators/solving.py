@@ -23,6 +23,23 @@ if TYPE_CHECKING:
 # NumPy says nothing of what overflows on the way: whoever uses this looks at the outcome.
 quiet = partial(np.errstate, over="ignore", invalid="ignore", divide="ignore")
 
+# Rounded kernel values may move an objective by this part of its tolerance.
+_ROUNDING_SHARE = 0.1
+
+
+def needs_digits(rounding: float, tol: float) -> bool:
+    """Return whether kernels in single precision are too coarse: if rounding may move the objective by so much.
+
+    Both are relative to the objective.
+
+    Examples
+    --------
+    >>> from manykernels.estimators.solving import needs_digits
+    >>> needs_digits(1e-5, 1e-3), needs_digits(1e-5, 1e-5), needs_digits(float("nan"), 1e-3)
+    (False, True, True)
+    """
+    return not rounding <= _ROUNDING_SHARE * tol
+
 
 def print_step(step: Step) -> None:
     """Print one line of a trace."""

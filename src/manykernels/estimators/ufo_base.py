@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -14,8 +14,7 @@ from sklearn.utils import check_random_state
 
 from manykernels.banks import Data, Placement, Recipe, bind
 from manykernels.banks.definiteness import check_combination
-from manykernels.banks.planning import HEADROOM, left_beside
-from manykernels.compute.memory import budget_bytes
+from manykernels.banks.planning import plan_kept_features, plan_stream
 from manykernels.core.checks import check_choice, check_number
 from manykernels.core.notices import warn
 from manykernels.core.results import Certificate, Iterate, Step
@@ -31,7 +30,7 @@ from manykernels.estimators.contributions import ContributionsMixin
 from manykernels.estimators.kernel_estimator import KernelEstimator
 from manykernels.estimators.parameters import Check, check_parameters
 from manykernels.estimators.predictor import Predictor
-from manykernels.estimators.solving import check_costs, check_finite, quiet, watched
+from manykernels.estimators.solving import check_costs, check_finite, needs_digits, quiet, watched
 from manykernels.estimators.training import Training, take
 from manykernels.kernels.feature_maps import FeatureMaps
 from manykernels.kernels.missing import check_views
@@ -44,8 +43,8 @@ from manykernels.outer.ufo_theta import FeatureTheta, SampleTheta, Start, Theta,
 
 STEPS, FEATURES = ("auto", "exact", "gradient"), ("auto", "explicit", "kernel")
 _LONG_TRACE = 1000
-# Rounded kernel values may move the objective by this part of the tolerance, which counts as at least so much.
-_ROUNDING_SHARE, _FINE_TOL = 0.1, 1e-4
+# For the rounding of kernel values, a tolerance counts as at least so much: epochs rarely come nearer.
+_FINE_TOL = 1e-4
 _FROZEN = (
     "kernels",
     "alpha",
@@ -163,7 +162,7 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         error = bank.unit_roundoff * float(result.coef @ sizes) * float(np.linalg.norm(result.beta))
         outputs = theta.predictor()[3]
         passed = theta.moved_losses(outputs, error)
-        return not passed <= _ROUNDING_SHARE * max(self.tol, _FINE_TOL) * abs(result.certificate.primal)
+        return needs_digits(passed / max(abs(result.certificate.primal), 1e-300), max(self.tol, _FINE_TOL))
 
     def _warm_bench(self, task: Task) -> Bench:
         """Return a new bench; with a warm start, one that goes on where the last fit on the same data ended."""
@@ -180,10 +179,14 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         own = {name: getattr(self, name) for name in _FROZEN if hasattr(self, name)}
         return {**own, "loss": (own["loss"], own.pop("epsilon", None))}
 
+    def _wish(self) -> Placement:
+        """Return where the kernels are to be: samples with all kernels are read, and not kernels with all samples."""
+        return Placement(self.memory_budget, storage="recomputed")
+
     def _bound(self, table: Any, X: Any, weight: np.ndarray, precision: str = "single") -> Any:
         tell_choice(self.kernels, table)
         recipe = Recipe(self.normalize, check=self.check_kernels)
-        place = Placement(storage="recomputed", precision=precision)
+        place = replace(self._wish(), precision=precision)
         bound = bind(self._bank(table).written_out(), Data(X, table, weight), recipe, place)
         # A kernel is augmented by a constant of its own size, which for kernels of mean diagonal 1 is 1.
         level = bound.diagonal() @ (weight / weight.sum()) if self.fit_intercept else np.zeros(bound.n_kernels)
@@ -205,7 +208,7 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         if bench.source is None:
             bench.source = self._source(bank, loss.n_outputs)
         if isinstance(bench.source, FeatureMaps):
-            kept = int((1 - HEADROOM) * budget_bytes(self.memory_budget)) // 16
+            kept = plan_kept_features(self._wish()).budget // 8
             return FeatureTheta(bench.source, bank.X, loss, y, C, rule, self.average, bench.start, kept=kept)
         return SampleTheta(bench.source, loss, y, C, rule, self.average, bench.start)
 
@@ -238,10 +241,8 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
 
     def _value_bytes(self, bank: Any, n_outputs: int) -> int:
         """Return the bytes for kernel values, beside the scores."""
-        # The scores and, for an average, what is to come off, the components and their scores; and the diagonals.
-        scores = 8 * bank.n_samples * bank.n_kernels * (n_outputs * (4 if self.average else 1) + 1)
-        words = f"the scores of {bank.n_samples} samples with {bank.n_kernels} kernels"
-        return left_beside(self.memory_budget, scores, words)
+        shape = n_outputs, bank.n_samples, bank.n_kernels
+        return plan_stream(shape, self._wish(), is_averaged=bool(self.average)).budget
 
     # -- streams --------------------------------------------------------------------------------------------
 
