@@ -428,7 +428,10 @@ def test_ctrl_c_keeps_the_model_so_far():
 
 def test_verbose_prints_the_steps(capsys):
     model = MKLRegressor(FAMILIES["monomials"], verbose=1).fit(X, TARGET)
-    assert len(capsys.readouterr().out.splitlines()) == model.n_iter_
+    place, *lines = capsys.readouterr().out.splitlines()
+    assert place.startswith("kernels: ProductKernels")
+    assert "beside matrices of 45 samples" in place
+    assert len(lines) == model.n_iter_
 
 
 # -- errors ------------------------------------------------------------------------------------------------

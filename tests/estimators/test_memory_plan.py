@@ -13,9 +13,9 @@ from manykernels import MKLClassifier, MKLClassifierCV, UFOMKLClassifier, mkl_pa
 from manykernels.banks import Data
 from manykernels.banks.planning import HEADROOM
 from manykernels.compute.memory import human_bytes
-from manykernels.core.solver import Sizes
+from manykernels.core.solver import Need, Sizes, Solver
 from manykernels.estimators import base
-from manykernels.kernels import Gaussian, KernelBank
+from manykernels.kernels import Gaussian, KernelBank, ParametricKernel
 from manykernels.losses import Hinge, Logistic
 from manykernels.norms import LpNorm
 from manykernels.outer.group_lasso import GROUP_LASSO
@@ -113,6 +113,45 @@ def test_very_many_kernels_are_refused_before_the_work_by_their_own_number():
     y = np.arange(50) % 2
     with pytest.raises(MemoryError, match=r"^memory_budget is 5 MB, but the data and names of 20,000 kernels .* MB\.$"):
         MKLClassifier(bank, memory_budget="5MB").fit(wide, y)
+
+
+class Mixture(ParametricKernel):
+    """(d_0 + d_1 x'z)^2: two parameters, however many columns there are."""
+
+    def bind(self, X):
+        return ["constant", "linear"]
+
+    def compute(self, X, Z, weights):
+        return (weights[0] + weights[1] * X @ Z.T) ** 2
+
+    def derivative(self, X, Z, weights, k):
+        return 2 * (weights[0] + weights[1] * X @ Z.T) * (X @ Z.T if k else 1.0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "count"),
+    [
+        ({"kernels": KERNELS}, 50),
+        ({"combination": "product"}, 3),
+        ({"combination": "product", "kernels": KERNELS[:7]}, 7),
+        ({"combination": Mixture()}, 2),
+        ({"combination": Mixture(), "kernels": KERNELS}, 2),
+    ],
+)
+def test_the_plan_counts_the_weights_that_are_learned(settings, count):
+    sizes = []
+
+    def need(of, norm, loss):
+        sizes.append(of)
+        return Need(0)
+
+    def first(problem, **options):
+        raise AssertionError
+
+    model = MKLClassifier(solver=Solver("spy", first, need=need), **settings)
+    assert model._extent((1, 300), Data(X, X)).n_kernels == count
+    model._need((1, 300), Data(X, X), Hinge())
+    assert sizes == [Sizes(1, 300, count)]
 
 
 def test_folds_at_the_same_time_share_the_memory(monkeypatch):

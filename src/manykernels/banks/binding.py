@@ -22,7 +22,7 @@ from manykernels.banks.on_demand import OnDemandBank
 from manykernels.banks.packed import PackedBank
 from manykernels.banks.parametric_bank import ParametricBank
 from manykernels.banks.placement import PRECISIONS, Data, Placement, Recipe
-from manykernels.banks.planning import halves, plan_base, spare_of_family
+from manykernels.banks.planning import device_holds, halves, plan_base, spare_of_family
 from manykernels.banks.storage import FactorStorage
 from manykernels.compute.gpu import Device, check_device
 from manykernels.compute.memory import budget_bytes
@@ -51,7 +51,8 @@ def bind(kernels: Any, data: Any, recipe: Recipe = _ALONE, placement: Placement 
     recipe : Recipe
     placement : Placement
         What does not fit a kind of kernels falls back: to double precision where values leave the range of float32,
-        to the CPU where the device lacks double precision and that is needed.
+        to the CPU where the device lacks double precision and that is needed. The bank's ``placement`` says what became
+        of it.
     seed : int, Generator or None
         Chooses landmarks or waves of approximations.
 
@@ -74,10 +75,10 @@ def bind(kernels: Any, data: Any, recipe: Recipe = _ALONE, placement: Placement 
     check_choice("precision", placement.precision, PRECISIONS)
     check_device(placement.device)
     if placement.approximation is not None:
-        return _bind_features(_as_bank(kernels), data, recipe, placement, seed)
+        return _placed(_bind_features(_as_bank(kernels), data, recipe, placement, seed), placement)
     data = data.in_memory()
-    if recipe.combination != "sum":
-        return _bind_one(kernels, data, recipe)
+    if not recipe.is_sum:
+        return _placed(_bind_one(kernels, data, recipe), placement)
     if placement.client is not None:
         from manykernels.banks.cluster.bank import bind_on_workers  # noqa: PLC0415 - it needs an optional dependency
 
@@ -85,6 +86,13 @@ def bind(kernels: Any, data: Any, recipe: Recipe = _ALONE, placement: Placement 
     else:
         bank = _bind_list(_as_bank(kernels), data, recipe, placement)
     report_zero_kernels(bank.names, bank.scale)
+    return _placed(bank, placement)
+
+
+def _placed(bank: Any, placement: Placement) -> Any:
+    """Return a bank that says where it is: as it was planned, unless something else became of that."""
+    if bank.placement is None:
+        bank.placement = placement
     return bank
 
 
@@ -138,10 +146,10 @@ def bind_resolved(
     )
     if not normalization.fits_single:
         placement = replace(placement, precision="double")
+    if not device_holds(placement.device, placement.precision, recipe.center):
+        placement = placement.on_cpu()
     if placement.device != "cpu":
-        on_device = _bind_device(bound, data.X, weight, normalization, placement, comes_back)
-        if on_device is not None:
-            return on_device
+        return _bind_device(bound, data.X, weight, normalization, placement, comes_back)
     budget = budget_bytes(placement.budget)
     storages, room = plan_storages(
         bound,
@@ -154,10 +162,10 @@ def bind_resolved(
         reserve=placement.reserve,
     )
     bank = PackedBank(bound, data.X, normalization, weight, storages, placement.precision, room)
-    if placement.storage != "rows":
-        return bank
-    held = sum(part.nbytes for part in storages if isinstance(part, FactorStorage))
-    return OnDemandBank(bank, budget - held)
+    if placement.storage == "rows":
+        held = sum(part.nbytes for part in storages if isinstance(part, FactorStorage))
+        bank = OnDemandBank(bank, budget - held)
+    return _placed(bank, placement)
 
 
 def _bind_device(
@@ -167,16 +175,14 @@ def _bind_device(
     normalization: Normalization,
     placement: Placement,
     comes_back: bool,
-) -> DeviceBank | None:
-    """Store the kernels on the device; None where it has no double precision, and that is needed."""
+) -> DeviceBank:
+    """Store the kernels on the device."""
     device, precision = Device(placement.device), placement.precision
-    if not device.has_double and (precision == "double" or normalization.means is not None):
-        return None
     storages = plan_device(
         device, bound, X, normalization, weight, storage=placement.storage, dtype=PRECISIONS[precision]
     )
     kind = DeviceRowsBank if placement.storage == "rows" else DeviceBank
-    return kind(bound, X, normalization, weight, device, storages, precision, comes_back)
+    return _placed(kind(bound, X, normalization, weight, device, storages, precision, comes_back), placement)
 
 
 def _bind_features(kernels: KernelBank, data: Data, recipe: Recipe, placement: Placement, seed: Any) -> Any:

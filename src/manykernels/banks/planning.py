@@ -7,6 +7,7 @@ in a Placement, which comes back with the gaps filled in.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -72,26 +73,28 @@ class Extent:
     one_by_one: bool = True
 
     @classmethod
-    def of(cls, kernels: KernelBank | None, recipe: Recipe, X: Any, shape: tuple[int, int]) -> Extent:
+    def of(cls, kernels: KernelBank | None, n_kernels: int, recipe: Recipe, X: Any, shape: tuple[int, int]) -> Extent:
         """Return the extent of kernels on data.
 
         Parameters
         ----------
         kernels : KernelBank or None
-            None for one kernel with a parameter for each column, or with those that it names itself.
+            None for one kernel with parameters.
+        n_kernels : int
+            Kernels, or parameters of the one.
         recipe : Recipe
         X : array or CSR matrix
         shape : (int, int)
             Tasks, and distinct samples.
         """
         n_tasks, n = shape
-        if kernels is None:
+        if kernels is None or not recipe.is_sum:
             beside = max(2 * data_bytes(X, n) - _UNCOUNTED, 0)
-            return cls(n, n_tasks, X.shape[1], beside, matrices=1, one_by_one=False)  # its derivative
+            return cls(n, n_tasks, n_kernels, beside, matrices=1, one_by_one=False)  # its derivative
         # Ladders and plain kernels are combined one after the other.
         mixed = bool(kernels.ladders) and bool(kernels.plain)
         beside = _small_things(kernels, recipe, X, n)
-        return cls(n, n_tasks, len(kernels), beside, int(mixed), recipe.center, not kernels.ladders)
+        return cls(n, n_tasks, n_kernels, beside, int(mixed), recipe.center, not kernels.ladders)
 
 
 def plan(extent: Extent, need: Need, wish: Placement) -> Placement:
@@ -115,6 +118,11 @@ def plan(extent: Extent, need: Need, wish: Placement) -> Placement:
     >>> plan(Extent(1000, 1, 50), Need(16_000_000), Placement("1GB")).why
     'the kernels get 834 MB beside 16 MB for the solver'
     """
+    if wish.device != "cpu":
+        # What kernels hold may turn out to be none for the device: the CPU has a plan of its own.
+        wish = replace(wish, plan_on_cpu=partial(plan, extent, need, replace(wish, device="cpu")))
+        if extent.one_by_one and not device_holds(wish.device, wish.precision, extent.centered):
+            return wish.on_cpu()
     n, budget = extent.n_samples, budget_bytes(wish.budget)
     usable = int((1 - HEADROOM) * budget)
     reserve = _RESERVE if need.works_on_few else 0
@@ -219,8 +227,9 @@ def plan_kept_features(wish: Placement) -> Placement:
 
     They are half: the other half is for those of the samples at hand, once more, and for the data.
     """
-    place = _left_beside(0, "features", wish)
-    return replace(place, budget=place.budget // 2)
+    place = _left_beside(0, "nothing else", wish)
+    half = place.budget // 2
+    return replace(place, budget=half, why=f"they are kept if they take no more than {human_bytes(half)}")
 
 
 def halves(budget: int) -> tuple[int, int]:
@@ -278,6 +287,18 @@ def _count(selection: Any, n_features: int) -> int:
     return min(len(selection), n_features) if hasattr(selection, "__len__") else n_features
 
 
+def device_holds(device: str, precision: str, is_centered: bool) -> bool:
+    """Return whether kernels can be on a device: centered ones, and values in double precision, need such numbers.
+
+    Examples
+    --------
+    >>> from manykernels.banks.planning import device_holds
+    >>> device_holds("cpu", "double", True)
+    True
+    """
+    return device == "cpu" or (precision == "single" and not is_centered) or Device(device).has_double
+
+
 def _stays_on_device(extent: Extent, need: Need, wish: Placement) -> bool:
     """Return whether the combined kernel had better not come back from the device.
 
@@ -285,8 +306,6 @@ def _stays_on_device(extent: Extent, need: Need, wish: Placement) -> bool:
     """
     if wish.device == "cpu":
         return False
-    if (wish.precision == "double" or extent.centered) and not Device(wish.device).has_double:
-        return False  # the kernels themselves are on the CPU then
     factor = 1 if not need.works_on_few else _FEW_SMOOTH if need.smooth else _FEW_KINKED
     return extent.n_samples > factor * LARGE
 

@@ -28,7 +28,7 @@ from manykernels.estimators.attributes import set_kernels, warn_not_converged
 from manykernels.estimators.kernel_estimator import KernelEstimator
 from manykernels.estimators.parameters import FAMILY_NEEDS, Check, check_needs, check_parameters, keep
 from manykernels.estimators.predictor import Predictor
-from manykernels.estimators.solving import watched
+from manykernels.estimators.solving import print_placement, watched
 from manykernels.estimators.training import Training, every_sample, read_rows, read_weight, table_of
 from manykernels.kernels import GaussianFamily
 from manykernels.kernels.standard import tell_choice
@@ -84,7 +84,8 @@ class AlignedEstimator(KernelEstimator):
         table, samples = training.table, training.samples
         tell_choice(self.kernels, table)
         self._check_views(training.X, table)
-        self._place(samples.rows.size)  # what does not fit is refused before anything is held out
+        place = self._place(samples.rows.size)  # what does not fit is refused before anything is held out
+        print_placement(self, repr(self.kernels if self._has_family else self._bank(table)), place)
         X, y, weight = training.X[samples.rows], training.target, samples.weight
 
         def learn(kernels: Any, part: Any = slice(None)) -> Aligned:

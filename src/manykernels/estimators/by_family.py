@@ -11,7 +11,7 @@ from manykernels.banks import Placement, Recipe, bind_family
 from manykernels.banks.planning import plan_family
 from manykernels.core.protocols import Bank
 from manykernels.core.results import Result
-from manykernels.estimators.solving import checked, quiet, watched
+from manykernels.estimators.solving import checked, print_placement, quiet, watched
 from manykernels.estimators.training import Training
 from manykernels.outer.family import FamilyProblem
 
@@ -28,6 +28,7 @@ def learn_family(
         raise ValueError("A family of kernels needs shared_weights=True.")
     place = plan_family(n, Placement(estimator.memory_budget))
     bound = bind_family(estimator.kernels, training.data(), Recipe(estimator.normalize), place)
+    print_placement(estimator, repr(estimator.kernels), place)
     problem = FamilyProblem(bound, estimator._loss(), estimator._norm(), y, C, estimator.fit_intercept, offset)
 
     def learn(precision: str) -> tuple[Bank, list[Result]]:

@@ -103,7 +103,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     random_state : int, RandomState or None, default None
         Shuffles the folds of the calibration, and chooses the landmarks or waves of an approximation.
     verbose : int, default 0
-        Above 0, prints each iteration, and Ctrl-C keeps the best model so far.
+        Above 0, prints where the kernels are held and why, then each iteration; Ctrl-C keeps the best model so far.
 
     Attributes
     ----------

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from joblib import Parallel, delayed
 
+from manykernels.banks import Placement
 from manykernels.core.progress import listen
 from manykernels.core.results import OVERFLOWS, Certificate, Result, Step
 from manykernels.core.samples import LEAST_WEIGHT
@@ -47,6 +48,12 @@ def print_step(step: Step) -> None:
         f"iteration {step.iteration:4d}  {step.seconds:8.2f} s  objective {step.objective:.8g}  "
         f"gap {step.gap:.2e}  kernels {step.n_active}"
     )
+
+
+def print_placement(estimator: Any, words: str, placement: Placement) -> None:
+    """Print one line, if ``verbose`` asks for it: how the kernels are held, in words, and why so."""
+    if estimator.verbose:
+        print("; ".join(filter(None, (f"kernels: {words}", placement.why))))
 
 
 def watched(estimator: Any) -> AbstractContextManager[None]:

@@ -106,7 +106,7 @@ class UFOMKLClassifier(ClassifierMixin, BaseUFO):
     random_state : int, RandomState or None, default None
         Shuffles the samples.
     verbose : int, default 0
-        Above 0, prints each epoch, and Ctrl-C keeps the model so far.
+        Above 0, prints where the kernels are held and why, then each epoch; Ctrl-C keeps the model so far.
 
     Attributes
     ----------

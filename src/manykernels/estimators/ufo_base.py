@@ -30,7 +30,7 @@ from manykernels.estimators.contributions import ContributionsMixin
 from manykernels.estimators.kernel_estimator import KernelEstimator
 from manykernels.estimators.parameters import Check, check_parameters
 from manykernels.estimators.predictor import Predictor
-from manykernels.estimators.solving import check_costs, check_finite, needs_digits, quiet, watched
+from manykernels.estimators.solving import check_costs, check_finite, needs_digits, print_placement, quiet, watched
 from manykernels.estimators.training import Training, take
 from manykernels.kernels.feature_maps import FeatureMaps
 from manykernels.kernels.missing import check_views
@@ -208,7 +208,9 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         if bench.source is None:
             bench.source = self._source(bank, loss.n_outputs)
         if isinstance(bench.source, FeatureMaps):
-            kept = plan_kept_features(self._wish()).budget // 8
+            place = plan_kept_features(self._wish())
+            print_placement(self, f"features of {bank.n_kernels}", place)
+            kept = place.budget // 8
             return FeatureTheta(bench.source, bank.X, loss, y, C, rule, self.average, bench.start, kept=kept)
         return SampleTheta(bench.source, loss, y, C, rule, self.average, bench.start)
 
@@ -220,7 +222,10 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
             maps = maps if n_features <= bank.n_kernels * bank.n_samples else None
         if maps is not None:
             return maps
-        pairs = bank.pairs(self._bias, self._value_bytes(bank, n_outputs))
+        place = self._place(bank, n_outputs)
+        pairs = bank.pairs(self._bias, place.budget)
+        words = "in memory" if pairs.is_held else "computed anew twice an epoch"
+        print_placement(self, f"values of {bank.n_kernels} on pairs of samples, {words}", place)
         if not pairs.is_held:
             warn(
                 f"The values of {bank.n_kernels} kernels on pairs of {bank.n_samples} samples do not fit into the "
@@ -239,10 +244,10 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
             raise ValueError(f"features='explicit' needs kernels with a finite feature map; {name!r} has none.")
         return maps
 
-    def _value_bytes(self, bank: Any, n_outputs: int) -> int:
-        """Return the bytes for kernel values, beside the scores."""
+    def _place(self, bank: Any, n_outputs: int) -> Placement:
+        """Return how much memory kernel values get, beside the scores."""
         shape = n_outputs, bank.n_samples, bank.n_kernels
-        return plan_stream(shape, self._wish(), is_averaged=bool(self.average)).budget
+        return plan_stream(shape, self._wish(), is_averaged=bool(self.average))
 
     # -- streams --------------------------------------------------------------------------------------------
 
@@ -263,7 +268,7 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         if explicit:
             maps = bank.maps(self._bias)
             return FeatureStream(maps, light.X, loss, rule, self.average)
-        return SampleStream(light, loss, rule, self._bias, self._value_bytes(bank, loss.n_outputs))
+        return SampleStream(light, loss, rule, self._bias, self._place(bank, loss.n_outputs).budget)
 
     def _begin_batch(self) -> bool:
         """Return whether this is the first batch; raise if a stream cannot go on with these parameters."""
