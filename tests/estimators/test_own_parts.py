@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from manykernels import MKLClassifier, MKLRegressor, load
+from manykernels import MKLClassifier, MKLRegressor, TwoStageMKLClassifier, UFOMKLClassifier, load
 from manykernels.core.solver import Solver
-from manykernels.kernels import Gaussian, Kernel, Linear
+from manykernels.kernels import Gaussian, Kernel, KernelBank, Linear
 from manykernels.losses import Hinge, Logistic, Squared
 from manykernels.norms import Penalty
 from manykernels.outer.group_lasso import group_lasso
@@ -101,3 +101,37 @@ def test_files_keep_what_predictions_need(own, tmp_path):
     np.testing.assert_array_equal(opened.predict(X), model.predict(X))
     with pytest.raises(ValueError, match="must be one of"):
         opened.fit(X, y)
+
+
+class Held(KernelBank):
+    """Kernels that say how they are held: as the library would, but seen by the test."""
+
+    asked = 0
+
+    def hold(self, data, recipe, placement):
+        Held.asked += 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "words"),
+    [
+        (MKLClassifier, {"approximation": "nystroem"}, "approximation='nystroem'"),
+        (MKLClassifier, {"combination": "product"}, "combination='product'"),
+        (UFOMKLClassifier, {}, "UFOMKLClassifier"),
+    ],
+)
+def test_kernels_that_say_how_they_are_held_are_refused_where_they_cannot_be(kind, settings, words):
+    kernels = Held(KERNELS)
+    message = rf"^{words} cannot hold kernels as Held\.hold would: pass list\(kernels\), a plain list\.$"
+    with pytest.raises(TypeError, match=message):
+        kind(kernels, **settings).fit(X, Y)
+    kind(list(kernels), **settings).fit(X, Y)
+
+
+def test_kernels_that_say_how_they_are_held():
+    before = Held.asked
+    for kind in (MKLClassifier, TwoStageMKLClassifier):
+        kind(Held(KERNELS)).fit(X, Y)
+    assert Held.asked >= before + 2
+    with pytest.raises(TypeError, match=r"^A list of more kernels cannot hold kernels as Held\.hold would"):
+        MKLClassifier([Held(KERNELS), Linear()]).fit(X, Y)

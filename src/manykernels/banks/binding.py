@@ -188,6 +188,7 @@ def _bind_device(
 def _bind_features(kernels: KernelBank, data: Data, recipe: Recipe, placement: Placement, seed: Any) -> Any:
     """Bind approximations of the kernels by features of the samples."""
     assert placement.approximation is not None
+    kernels.require_plain(f"approximation={placement.approximation.method!r}")
     resolved = kernels.written_out().resolve(data.names_from)
     options: dict[str, Any] = {
         "approximation": placement.approximation.method,
@@ -216,6 +217,7 @@ def _bind_one(kernels: Any, data: Data, recipe: Recipe) -> ParametricBank:
     if isinstance(recipe.combination, ParametricKernel):
         return ParametricBank(recipe.combination, data.X, data.weights, source=data.table, **options)
     bank = _as_bank(kernels)
+    bank.require_plain(f"combination={recipe.combination!r}")
     if bank.ladders:
         raise TypeError(f"combination='product' needs Gaussian kernels, got {bank.ladders[0]!r}.")
     return ParametricBank(GaussianProduct(bank.resolve(data.table)), data.X, data.weights, **options)

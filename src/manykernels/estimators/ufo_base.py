@@ -187,7 +187,9 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         tell_choice(self.kernels, table)
         recipe = Recipe(self.normalize, check=self.check_kernels)
         place = replace(self._wish(), precision=precision)
-        bound = bind(self._bank(table).written_out(), Data(X, table, weight), recipe, place)
+        kernels = self._bank(table)
+        kernels.require_plain(type(self).__name__)
+        bound = bind(kernels.written_out(), Data(X, table, weight), recipe, place)
         # A kernel is augmented by a constant of its own size, which for kernels of mean diagonal 1 is 1.
         level = bound.diagonal() @ (weight / weight.sum()) if self.fit_intercept else np.zeros(bound.n_kernels)
         self._bias = np.sqrt(level)
