@@ -24,6 +24,7 @@ BELOW = (
     *(
         f"banks.{name}"
         for name in (
+            "cluster",
             "collection",
             "combining",
             "composite",

@@ -198,7 +198,7 @@ def _bind_features(kernels: KernelBank, data: Data, recipe: Recipe, placement: P
         "precision": placement.precision,
         "random_state": np.random.default_rng(seed),
     }
-    if getattr(data.X, "is_on_workers", False):
+    if placement.client is not None:
         from manykernels.banks.cluster.row_bank import RowBank  # noqa: PLC0415 - it needs an optional dependency
 
         bank: FeatureBank = RowBank(resolved, data.X, **options)

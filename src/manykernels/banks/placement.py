@@ -96,7 +96,7 @@ class Placement:
         "cpu", or where torch is to hold them, "cuda", "cuda:1" or "mps"; they take what they need of the memory there,
         and the budget is for that of the CPU. "torch:cpu" is the same code on the CPU, for tests.
     client : distributed.Client or None
-        Of the workers that hold them.
+        Of the workers that hold them; with an approximation, X is rows on these workers.
     storage : {"auto", "packed", "factors", "recomputed", "rows"}
         "auto" chooses by the budget. With "rows" not even the combined kernel is a matrix: the budget is for a cache of
         its rows.

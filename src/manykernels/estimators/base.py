@@ -10,7 +10,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 
-from manykernels.banks import Approximation, Data, Placement, Recipe, bind, plan
+from manykernels.banks import Approximation, Data, Placement, Recipe, bind, on_workers, plan
 from manykernels.banks.definiteness import check_combination, name_culprit
 from manykernels.banks.planning import Extent, exact_bytes, plan_features
 from manykernels.compute.memory import budget_bytes, human_bytes
@@ -21,7 +21,7 @@ from manykernels.core.rows import CheckedRows
 from manykernels.core.solver import Need, Sizes, Solver
 from manykernels.estimators.attributes import gap_in_words, set_machines, warn_not_converged
 from manykernels.estimators.by_family import learn_family
-from manykernels.estimators.by_rows import goes_by_rows, in_memory, learn_rows
+from manykernels.estimators.by_rows import client_of_rows, in_memory, learn_rows
 from manykernels.estimators.chosen import find_norm, of_groups
 from manykernels.estimators.contributions import ContributionsMixin
 from manykernels.estimators.kernel_estimator import KernelEstimator
@@ -99,11 +99,7 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
 
     def _client(self) -> Any:
         """Return the client of the workers that hold the kernels, None where they are held here."""
-        if not self._is_distributed():
-            return None
-        from manykernels.banks.cluster import find_client  # noqa: PLC0415 - it needs an optional dependency
-
-        return find_client(self.n_jobs)
+        return on_workers.find_client(self.n_jobs) if self._is_distributed() else None
 
     def __getstate__(self) -> dict:
         """Return what is pickled: a connection to a cluster is not, and becomes "dask"."""
@@ -122,8 +118,9 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
     # -- fit ------------------------------------------------------------------------------------------------
 
     def _fit(self, given: Any, y: Any, sample_weight: Any, warm: WarmStart | None = None) -> None:
-        if goes_by_rows(self, given):
-            self._set_learned(*learn_rows(self, given, y, sample_weight))
+        client = client_of_rows(self, given)
+        if client is not None:
+            self._set_learned(*learn_rows(self, client, given, y, sample_weight))
             return
         self._fit_read(read_training(self, *in_memory(self, given, y, sample_weight)), warm)
 

@@ -11,10 +11,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from manykernels.core.notices import warn
+from manykernels.core.targets import one_vs_rest
 from manykernels.estimators.base import BaseMKL, WarmStart
 from manykernels.estimators.calibration import held_out_scale, logistic_probabilities, probabilities
 from manykernels.estimators.chosen import find_loss
-from manykernels.estimators.classes import classes_of, costs_of, labels_of, one_vs_rest
+from manykernels.estimators.classes import classes_of, costs_of, labels_of
 from manykernels.estimators.parameters import keep
 from manykernels.estimators.training import Training
 from manykernels.losses import Hinge, Logistic, Loss, Squared, SquaredHinge

@@ -16,8 +16,9 @@ from manykernels.compute.scales import weighted_mean
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.checks import check_choice
 from manykernels.core.notices import shown
+from manykernels.core.targets import one_vs_rest
 from manykernels.estimators.calibration import logistic_probabilities
-from manykernels.estimators.classes import classes_of, costs_of, labels_of, one_vs_rest
+from manykernels.estimators.classes import classes_of, costs_of, labels_of
 from manykernels.estimators.contributions import Contributions
 from manykernels.estimators.parameters import keep
 from manykernels.estimators.training import read_any, read_rows, read_training, read_weight, table_of
