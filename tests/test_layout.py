@@ -35,7 +35,7 @@ def test_the_daily_loop_enters_every_room(room):
     assert any(name.split("/")[0] == room for name in FAST)
 
 
-@pytest.mark.parametrize("init", SOURCE.rglob("__init__.py"), ids=lambda path: path.parent.name)
+@pytest.mark.parametrize("init", sorted(SOURCE.rglob("__init__.py")), ids=lambda path: path.parent.name)
 def test_no_module_is_hidden_by_a_name_that_its_package_imports(init):
     """After ``from package.fit import fit``, ``import package.fit as module`` would be the function."""
     imports = [node for node in ast.parse(init.read_text(encoding="utf-8")).body if isinstance(node, ast.ImportFrom)]

@@ -180,7 +180,7 @@ PROBLEM = """
     import warnings
     from pathlib import Path
     import numpy as np
-    from manykernels import MKLClassifier, UFOMKLClassifier
+    from manykernels import MKLClassifier, TwoStageMKLClassifier, UFOMKLClassifier
     from manykernels.kernels import Gaussian, GaussianLadder
 
     warnings.simplefilter("ignore")
@@ -231,6 +231,7 @@ PATHS = {
         60e6,
         "MKLClassifier(kernels[::10], approximation='fourier', rank=100, random_state=0, memory_budget=budget)",
     ),
+    "two_stage": (700, 45e6, "TwoStageMKLClassifier(kernels, validation_fraction=None, memory_budget=budget)"),
     "ufo": (600, 30e6, "UFOMKLClassifier(kernels, epochs=1, random_state=0, memory_budget=budget)"),
 }
 

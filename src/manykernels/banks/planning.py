@@ -205,11 +205,12 @@ def spare_of_family(base: Any, budget: int) -> int:
 def plan_alignment(n_samples: int, wish: Placement, *, is_list: bool) -> Placement:
     """Return the bytes for kernels whose alignment is learned.
 
-    The kernels of a list get half of what the matrices leave: the other half is for the inner products of all of them
-    with each other and their factorization.
+    The kernels of a list get half of what the matrices leave: the other half is for blocks of their rows, from which
+    inner products of kernels with each other are made.
     """
     place = _left_beside(_ALIGNMENT_MATRICES * 8 * n_samples**2, f"matrices of {n_samples} samples", wish)
-    return replace(place, budget=place.budget // 2) if is_list else place
+    half = place.budget // 2
+    return replace(place, budget=half, spare=place.budget - half) if is_list else place
 
 
 def plan_stream(shape: tuple[int, int, int], wish: Placement, *, is_averaged: bool = False) -> Placement:
