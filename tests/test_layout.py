@@ -1,5 +1,6 @@
 """The folders of tests are those of the source, and the tests of the daily loop are of each of them."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -32,3 +33,11 @@ def test_what_is_named_for_the_daily_loop_is_there(name):
 @pytest.mark.parametrize("room", [*ROOMS, "contracts", "test_problem.py"])
 def test_the_daily_loop_enters_every_room(room):
     assert any(name.split("/")[0] == room for name in FAST)
+
+
+@pytest.mark.parametrize("init", sorted(SOURCE.rglob("__init__.py")), ids=lambda path: path.parent.name)
+def test_no_module_is_hidden_by_a_name_that_its_package_imports(init):
+    """After ``from package.fit import fit``, ``import package.fit as module`` would be the function."""
+    imports = [node for node in ast.parse(init.read_text(encoding="utf-8")).body if isinstance(node, ast.ImportFrom)]
+    names = {alias.asname or alias.name for node in imports for alias in node.names}
+    assert not names & {path.stem for path in init.parent.glob("*.py")}

@@ -26,6 +26,7 @@ BELOW = (
     *(
         f"banks.{name}"
         for name in (
+            "cluster",
             "collection",
             "combining",
             "composite",

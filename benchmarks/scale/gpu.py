@@ -21,20 +21,18 @@ import argparse
 import os
 import time
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 from sklearn.datasets import make_classification
 
 from manykernels import MKLClassifier
-from manykernels.banks import Placement, bind
+from manykernels.banks import Placement, bind, planning
 from manykernels.compute.gpu import Device
 from manykernels.compute.memory import available_bytes, human_bytes
 from manykernels.compute.threads import n_threads
 from manykernels.kernels import Gaussian, KernelBank, standard_bank
 
-planning = import_module("manykernels.banks.plan")  # the package has the function of that name
 SECTIONS = ("million", "passes", "fit", "agree")
 
 

@@ -594,3 +594,12 @@ def test_every_set_of_kernels_is_tested():
     """The sets hold ladders beside plain kernels, and a kernel of a user's own."""
     assert {kind.set for kind in KINDS.values()} == set(SETS)
     assert set(FEATURES) == set(range(N_FEATURES))
+
+
+@every_kind()
+def test_a_bank_says_where_its_kernels_are(make_bank, kind):
+    bank = make_bank(kind)
+    where, _, how = kind.name.rpartition(" ")
+    assert bank.placement.device == ("torch:cpu" if where == "device" else "cpu")
+    assert (bank.placement.client is not None) == (where == "dask")
+    assert (bank.placement.approximation is not None) == (how in ("nystroem", "fourier") or kind.name == "dask rows")

@@ -2,8 +2,8 @@
 
 import builtins
 import pickle
+from dataclasses import replace
 from functools import cache
-from importlib import import_module
 
 import numpy as np
 import pytest
@@ -11,9 +11,11 @@ import scipy.sparse as sp
 from sklearn.datasets import make_classification, make_regression
 
 from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, load
-from manykernels.banks import predictions
+from manykernels.banks import Placement, plan, planning, predictions
+from manykernels.banks.planning import Extent
 from manykernels.compute import device_table
 from manykernels.compute.gpu import Device, has_device
+from manykernels.core.solver import Need
 from manykernels.kernels import Gaussian, GaussianFamily, GaussianLadder, Linear, Polynomial
 from manykernels.norms import MixedNorm
 
@@ -41,7 +43,7 @@ def on_the_cpu(kind, n_classes=2, **settings):
 def stays(request, monkeypatch):
     """Whether the combined kernel stays on the device, as for many samples."""
     if request.param:
-        monkeypatch.setattr(import_module("manykernels.banks.plan"), "LARGE", 10)
+        monkeypatch.setattr(planning, "LARGE", 10)
     return request.param
 
 
@@ -114,18 +116,44 @@ def test_ladders():
 
 
 @pytest.mark.parametrize("settings", [{"norm": 2, "tol": 1e-6}, {"norm": 2, "center": True}], ids=str)
-def test_a_device_without_double_precision_leaves_it_to_the_cpu(monkeypatch, settings):
-    assert_poor_device_does(monkeypatch, settings)
+@pytest.mark.usefixtures("poor_device")
+def test_a_device_without_double_precision_leaves_it_to_the_cpu(settings):
+    assert_poor_device_does(settings)
 
 
-@pytest.mark.usefixtures("stays")
+@pytest.mark.usefixtures("stays", "poor_device")
 @pytest.mark.parametrize("settings", [{}, {"loss": "logistic", "tol": 1e-6}, {"center": True}], ids=str)
-def test_a_device_without_double_precision(monkeypatch, settings):
-    assert_poor_device_does(monkeypatch, {"norm": 1, **settings})
+def test_a_device_without_double_precision(settings):
+    assert_poor_device_does({"norm": 1, **settings})
 
 
-def assert_poor_device_does(monkeypatch, settings):
-    """As Apple's: single precision there, and where that does not suffice the CPU."""
+@pytest.mark.usefixtures("stays", "poor_device")
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+def test_values_beyond_single_precision_leave_a_device_without_double_precision(loss, capsys):
+    """That they do is only known when the kernels are there: the fit goes on as if it had been planned for the CPU."""
+    X, y = classes()
+    kernels = [Linear(columns=columns) for columns in VIEWS]
+    settings = {"loss": loss, "norm": 2, "normalize": None, "C": 1e-32}
+    here = MKLClassifier(kernels, **settings).fit(1e16 * X, y)
+    there = MKLClassifier(kernels, **settings, device="torch:cpu", verbose=1).fit(1e16 * X, y)
+    assert there.converged_
+    assert there.objective_ == pytest.approx(here.objective_, rel=2e-3)
+    place = capsys.readouterr().out.splitlines()[0]
+    assert "; 'torch:cpu' lacks the double precision that they need; the kernels get " in place
+
+
+def test_a_plan_for_a_device_without_double_precision_is_one_for_the_cpu(poor_device):
+    """Where the digits are known to be needed, and memory is scarce: a smooth loss takes no rows of the CPU."""
+    extent, need = Extent(2000, 1, 10), Need(2 * 8 * 2000**2, asks=frozenset({"combine"}), smooth=True)
+    wish = Placement("20MB", "torch:cpu", precision="double")
+    with pytest.raises(MemoryError, match="the combined kernel of 2000 samples and its solver"):
+        plan(extent, need, wish)
+    assert plan(extent, need, replace(wish, precision="single")).device == "torch:cpu"
+
+
+@pytest.fixture
+def poor_device(monkeypatch):
+    """A device as Apple's, which has no double precision."""
     own = Device.__init__
 
     def poor(self, *rest, **options):
@@ -133,6 +161,10 @@ def assert_poor_device_does(monkeypatch, settings):
         self.has_double, self.wide = False, self.torch.float32
 
     monkeypatch.setattr(Device, "__init__", poor)
+
+
+def assert_poor_device_does(settings):
+    """Single precision there, and where that does not suffice the CPU."""
     X, y = classes()
     here = on_the_cpu(MKLClassifier, **settings)
     there = MKLClassifier(KERNELS, **settings, device="torch:cpu").fit(X, y)
@@ -227,7 +259,6 @@ def test_features_of_sparse_data_and_regression_on_the_device():
 
 
 @pytest.mark.parametrize("tol", [1e-3, 1e-6])
-def test_features_on_a_device_without_double_precision(monkeypatch, tol):
-    assert_poor_device_does(
-        monkeypatch, {"norm": 2, "tol": tol, "approximation": "nystroem", "rank": 20, "random_state": 0}
-    )
+@pytest.mark.usefixtures("poor_device")
+def test_features_on_a_device_without_double_precision(tol):
+    assert_poor_device_does({"norm": 2, "tol": tol, "approximation": "nystroem", "rank": 20, "random_state": 0})

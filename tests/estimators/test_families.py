@@ -1,7 +1,6 @@
 """The estimators with families of kernels: products, widths, frequencies, and families of a user's own."""
 
 import pickle
-from importlib import import_module
 
 import numpy as np
 import pandas as pd
@@ -12,7 +11,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
 from manykernels import MKLClassifier, MKLRegressor, load, mkl_path
+from manykernels.banks import binding
+from manykernels.banks.collection import Collection
+from manykernels.banks.planning import HEADROOM
+from manykernels.banks.storage import PackedStorage
+from manykernels.compute.triangles import triangle_size
 from manykernels.core.progress import listen
+from manykernels.estimators import base
 from manykernels.kernels import (
     ContinuousFamily,
     DirichletFamily,
@@ -423,7 +428,10 @@ def test_ctrl_c_keeps_the_model_so_far():
 
 def test_verbose_prints_the_steps(capsys):
     model = MKLRegressor(FAMILIES["monomials"], verbose=1).fit(X, TARGET)
-    assert len(capsys.readouterr().out.splitlines()) == model.n_iter_
+    place, *lines = capsys.readouterr().out.splitlines()
+    assert place.startswith("kernels: ProductKernels")
+    assert "beside matrices of 45 samples" in place
+    assert len(lines) == model.n_iter_
 
 
 # -- errors ------------------------------------------------------------------------------------------------
@@ -477,7 +485,7 @@ def test_frequencies_of_several_columns_are_refused():
 
 
 def test_the_memory_budget_is_for_the_base_kernels_too(monkeypatch):
-    binding, seen = import_module("manykernels.banks.bind"), []
+    seen = []
     original = binding.bind
 
     def bind(kernels, data, recipe, placement):
@@ -487,3 +495,28 @@ def test_the_memory_budget_is_for_the_base_kernels_too(monkeypatch):
     monkeypatch.setattr(binding, "bind", bind)
     MKLRegressor(FAMILIES["monomials"], memory_budget="3MB").fit(X, TARGET)
     assert seen[0] is not None
+
+
+@pytest.mark.parametrize("solver", ["stochastic_mirror", "greedy"])
+def test_kernels_that_an_optimizer_collects_keep_the_budget(monkeypatch, solver):
+    """In single precision, and in double where rounding asks for it: what does not fit is computed in each pass."""
+    collections, original = [], Collection.__init__
+
+    def remember(self, family, precision):
+        original(self, family, precision)
+        collections.append(self)
+
+    monkeypatch.setattr(Collection, "__init__", remember)
+    rows = np.random.default_rng(1).standard_normal((200, 3))
+    settings = {"norm": 2 if solver == "stochastic_mirror" else 1, "solver": solver, "C": 1e4, "max_iter": 25}
+    free = MKLRegressor(FAMILIES["widths"], **settings, random_state=0).fit(rows, signal(rows))
+    collections.clear()
+    monkeypatch.setattr(base, "needs_digits", lambda rounding, tol: True)
+    tight = MKLRegressor(FAMILIES["widths"], **settings, random_state=0, memory_budget="4MB").fit(rows, signal(rows))
+    assert [collection.precision for collection in collections] == ["single", "double"]
+    left = int((1 - HEADROOM) * 4_000_000) - 8 * 8 * 200**2
+    for collection in collections:
+        storages = collection.bank().storages
+        held = sum(storage.stack.nbytes for storage in storages if isinstance(storage, PackedStorage))
+        assert 0 < held <= left < 4 * triangle_size(200) * len(collection)
+    assert tight.objective_ == pytest.approx(free.objective_, rel=1e-3)

@@ -11,11 +11,11 @@ import scipy.sparse as sp
 
 from manykernels import MKLClassifier, MKLClassifierCV, UFOMKLClassifier, mkl_path
 from manykernels.banks import Data
-from manykernels.banks.plan import HEADROOM
+from manykernels.banks.planning import HEADROOM
 from manykernels.compute.memory import human_bytes
-from manykernels.core.solver import Sizes
+from manykernels.core.solver import Need, Sizes, Solver
 from manykernels.estimators import base
-from manykernels.kernels import Gaussian, KernelBank
+from manykernels.kernels import Gaussian, KernelBank, ParametricKernel
 from manykernels.losses import Hinge, Logistic
 from manykernels.norms import LpNorm
 from manykernels.outer.group_lasso import GROUP_LASSO
@@ -115,6 +115,45 @@ def test_very_many_kernels_are_refused_before_the_work_by_their_own_number():
         MKLClassifier(bank, memory_budget="5MB").fit(wide, y)
 
 
+class Mixture(ParametricKernel):
+    """(d_0 + d_1 x'z)^2: two parameters, however many columns there are."""
+
+    def bind(self, X):
+        return ["constant", "linear"]
+
+    def compute(self, X, Z, weights):
+        return (weights[0] + weights[1] * X @ Z.T) ** 2
+
+    def derivative(self, X, Z, weights, k):
+        return 2 * (weights[0] + weights[1] * X @ Z.T) * (X @ Z.T if k else 1.0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "count"),
+    [
+        ({"kernels": KERNELS}, 50),
+        ({"combination": "product"}, 3),
+        ({"combination": "product", "kernels": KERNELS[:7]}, 7),
+        ({"combination": Mixture()}, 2),
+        ({"combination": Mixture(), "kernels": KERNELS}, 2),
+    ],
+)
+def test_the_plan_counts_the_weights_that_are_learned(settings, count):
+    sizes = []
+
+    def need(of, norm, loss):
+        sizes.append(of)
+        return Need(0)
+
+    def first(problem, **options):
+        raise AssertionError
+
+    model = MKLClassifier(solver=Solver("spy", first, need=need), **settings)
+    assert model._extent((1, 300), Data(X, X)).n_kernels == count
+    model._need((1, 300), Data(X, X), Hinge())
+    assert sizes == [Sizes(1, 300, count)]
+
+
 def test_folds_at_the_same_time_share_the_memory(monkeypatch):
     from manykernels.estimators import cv
 
@@ -141,7 +180,7 @@ PROBLEM = """
     import warnings
     from pathlib import Path
     import numpy as np
-    from manykernels import MKLClassifier, UFOMKLClassifier
+    from manykernels import MKLClassifier, TwoStageMKLClassifier, UFOMKLClassifier
     from manykernels.kernels import Gaussian, GaussianLadder
 
     warnings.simplefilter("ignore")
@@ -192,6 +231,7 @@ PATHS = {
         60e6,
         "MKLClassifier(kernels[::10], approximation='fourier', rank=100, random_state=0, memory_budget=budget)",
     ),
+    "two_stage": (700, 45e6, "TwoStageMKLClassifier(kernels, validation_fraction=None, memory_budget=budget)"),
     "ufo": (600, 30e6, "UFOMKLClassifier(kernels, epochs=1, random_state=0, memory_budget=budget)"),
 }
 

@@ -330,3 +330,37 @@ def test_a_norm_that_derives_from_one_of_the_library_is_not_taken_for_it(tmp_pat
     opened = load(tmp_path / "model")
     assert opened.norm == "Mine()"
     np.testing.assert_array_equal(opened.decision_function(X), model.decision_function(X))
+
+
+class Held(KernelBank):
+    """Kernels that say how they are held: as the library would, but seen by the test."""
+
+    asked = 0
+
+    def hold(self, data, recipe, placement):
+        Held.asked += 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "words"),
+    [
+        (MKLClassifier, {"approximation": "nystroem"}, "approximation='nystroem'"),
+        (MKLClassifier, {"combination": "product"}, "combination='product'"),
+        (UFOMKLClassifier, {}, "UFOMKLClassifier"),
+    ],
+)
+def test_kernels_that_say_how_they_are_held_are_refused_where_they_cannot_be(kind, settings, words):
+    kernels = Held(KERNELS)
+    message = rf"^{words} cannot hold kernels as Held\.hold would: pass list\(kernels\), a plain list\.$"
+    with pytest.raises(TypeError, match=message):
+        kind(kernels, **settings).fit(X, Y)
+    kind(list(kernels), **settings).fit(X, Y)
+
+
+def test_kernels_that_say_how_they_are_held():
+    before = Held.asked
+    for kind in (MKLClassifier, TwoStageMKLClassifier):
+        kind(Held(KERNELS)).fit(X, Y)
+    assert Held.asked >= before + 2
+    with pytest.raises(TypeError, match=r"^A list of more kernels cannot hold kernels as Held\.hold would"):
+        MKLClassifier([Held(KERNELS), Linear()]).fit(X, Y)

@@ -1,6 +1,7 @@
 """Two-stage estimators against kernels that are written out, and learners that are fitted to them by hand."""
 
 import pickle
+import re
 import warnings
 
 import joblib
@@ -738,7 +739,8 @@ def test_the_order_of_the_rows_is_of_no_account():
 
 def test_verbose_prints_each_step_of_the_final_kernel(capsys):
     model = TwoStageMKLClassifier(KERNELS, verbose=1, random_state=0).fit(X, WORDS)
-    lines = capsys.readouterr().out.splitlines()
+    place, *lines = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"kernels: KernelBank of \d+ kernels; kernels get .* beside matrices of \d+ samples", place)
     assert len(lines) == model.n_iter_
     assert lines[0].startswith("iteration")
 

@@ -3,8 +3,8 @@
 :func:`plan` decides by arithmetic alone, :func:`bind` does it, and the bank that it returns is all that solvers see.
 """
 
-from manykernels.banks.bind import bind, bind_family
+from manykernels.banks.binding import bind, bind_family
 from manykernels.banks.placement import Approximation, Data, Placement, Recipe
-from manykernels.banks.plan import plan
+from manykernels.banks.planning import plan
 
 __all__ = ["Approximation", "Data", "Placement", "Recipe", "bind", "bind_family", "plan"]

@@ -9,14 +9,21 @@ import numpy as np
 from manykernels.banks.layout import SMALL_RANK
 from manykernels.banks.packed import PackedBank
 from manykernels.banks.placement import PRECISIONS
-from manykernels.banks.storage import FactorStorage, PackedStorage, RecomputedStorage, Storage
+from manykernels.banks.room import Room
+from manykernels.banks.storage import FactorStorage, RecomputedStorage, Storage
 from manykernels.kernels.family import BoundFamily, Member
 from manykernels.kernels.normalize import Normalization
 from manykernels.kernels.shared_distances import make_groups
 
+# Factors are there twice: one by one, and side by side in the bank.
+_COPIES = 2
+
 
 class Collection:
-    """Kernels of a family that an optimizer has met, held in memory: a bank that grows.
+    """Kernels of a family that an optimizer has met: a bank that grows.
+
+    They are held in memory while they fit into the bytes that the family leaves for them; the others are computed anew
+    in each pass.
 
     Parameters
     ----------
@@ -30,7 +37,8 @@ class Collection:
         self._place: dict[Hashable, int] = {}
         self._largest: list[float] = []
         self._factors: dict[int, np.ndarray] = {}
-        self._triangles: dict[int, PackedStorage] = {}
+        self._storage_of: dict[int, Storage] = {}
+        self.room = Room(family.spare)
 
     def __len__(self) -> int:
         return len(self.members)
@@ -45,18 +53,19 @@ class Collection:
         return self._place[member.key]
 
     def _hold(self, k: int, member: Member) -> None:
-        """Hold a kernel as a factor if it has one of small rank, else as a triangle."""
+        """Hold a kernel as a factor if it has one of small rank, else as a triangle, if there is room."""
         X = self.family.X
         (group,) = make_groups([member.kernel])
         view = group.view(X)
         self._largest.append(member.scale * float(group.diagonal(0, view).max()))
         factor = group.factor(0, view, None, SMALL_RANK)
-        if factor is not None and factor.shape[1] <= min(SMALL_RANK, X.shape[0] // 4):
+        most = min(SMALL_RANK, X.shape[0] // 4)
+        if factor is not None and factor.shape[1] <= most and self.room.take(1, _COPIES * factor.nbytes):
             self._factors[k] = np.sqrt(member.scale) * factor
             return
         own = Normalization(np.array([member.scale]), None, None, None, np.array(self._largest[-1:]))
         source = RecomputedStorage([member.kernel], np.array([0]), X, own, PRECISIONS[self.precision])
-        self._triangles[k] = PackedStorage.fill(source).moved(np.array([k]))
+        (self._storage_of[k],) = source.held(self.room)
 
     def matrix(self, k: int) -> np.ndarray:
         """Return the matrix of a kernel, shape (n, n)."""
@@ -74,6 +83,7 @@ class Collection:
             self.family.sample_weight,
             self._storages(chosen),
             self.precision,
+            self.room,
         )
 
     def _storages(self, chosen: np.ndarray) -> list[Storage]:
@@ -82,6 +92,6 @@ class Collection:
         if as_factors:
             found.append(FactorStorage(np.array(as_factors), [self._factors[chosen[place]] for place in as_factors]))
         for place, k in enumerate(chosen):
-            if k in self._triangles:
-                found.append(self._triangles[k].moved(np.array([place])))
+            if k in self._storage_of:
+                found.append(self._storage_of[k].moved(np.array([place])))
         return found

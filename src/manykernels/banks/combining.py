@@ -9,6 +9,7 @@ import numpy as np
 
 from manykernels.banks.asked import checked_weights
 from manykernels.banks.learned import Kept, LearnedKernel, Terms
+from manykernels.banks.placement import Placement
 from manykernels.compute.combined import CombinedMatrix
 from manykernels.core.results import Iterate
 from manykernels.kernels.shared_distances import BoundKernel
@@ -32,6 +33,8 @@ class CombinesToMatrix(ABC):
     spare: int | None = None
     # Several problems may use the bank at once.
     concurrent: bool = True
+    # Where the kernels are held and why; None of a part of a bank.
+    placement: Placement | None = None
 
     @property
     def attributes(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import numpy as np
 from manykernels.banks.asked import check_length, checked_places, checked_weights
 from manykernels.banks.learned import Kept, LearnedKernel
 from manykernels.banks.packed import FACTOR_COLUMNS, PackedBank, bank_of_features, divided_weights
-from manykernels.banks.placement import PRECISIONS
+from manykernels.banks.placement import PRECISIONS, Placement
 from manykernels.compute.combined import Rounded
 from manykernels.compute.feature_table import BLOCKS_SHARE, FeatureTable, least_bytes
 from manykernels.compute.memory import human_bytes
@@ -82,6 +82,7 @@ class FeatureBank:
 
     can = OFFERS
     concurrent = False  # it remembers its last products, and uses all cores by itself
+    placement: Placement | None = None  # of `bind`
 
     def __init__(
         self,

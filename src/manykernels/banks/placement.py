@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -70,6 +71,11 @@ class Recipe:
     combination: Any = "sum"
     check: str = "quick"
 
+    @property
+    def is_sum(self) -> bool:
+        """Whether the kernels are added up; otherwise there is one kernel, whose parameters are learned."""
+        return isinstance(self.combination, str) and self.combination == "sum"
+
 
 class Approximation(NamedTuple):
     """Features instead of kernels: "nystroem" or "fourier", and how many, or which part of the trace may be lost."""
@@ -90,7 +96,7 @@ class Placement:
         "cpu", or where torch is to hold them, "cuda", "cuda:1" or "mps"; they take what they need of the memory there,
         and the budget is for that of the CPU. "torch:cpu" is the same code on the CPU, for tests.
     client : distributed.Client or None
-        Of the workers that hold them.
+        Of the workers that hold them; with an approximation, X is rows on these workers.
     storage : {"auto", "packed", "factors", "recomputed", "rows"}
         "auto" chooses by the budget. With "rows" not even the combined kernel is a matrix: the budget is for a cache of
         its rows.
@@ -103,6 +109,9 @@ class Placement:
         Bytes for the solver, beside the kernels; None where nobody counts them.
     why : str
         How the plan came about, in one sentence.
+    plan_on_cpu : function or None
+        Returns the plan for the CPU, for kernels that turn out to be none for the device; None where nothing else than
+        the device changes.
     """
 
     budget: Any = None
@@ -114,3 +123,10 @@ class Placement:
     reserve: int = 0
     spare: int | None = None
     why: str = ""
+    plan_on_cpu: Callable[[], Placement] | None = None
+
+    def on_cpu(self) -> Placement:
+        """Return where the kernels go if the device cannot hold them, with the digits that they have here."""
+        place = replace(self, device="cpu") if self.plan_on_cpu is None else self.plan_on_cpu()
+        why = f"{self.device!r} lacks the double precision that they need" + (f"; {place.why}" if place.why else "")
+        return replace(place, precision=self.precision, why=why)

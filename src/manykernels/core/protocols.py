@@ -223,6 +223,10 @@ class Bank(Protocol):
     def untrusted(self, weights: np.ndarray) -> list[Any]:
         """Return the kernels with a positive weight that may not be positive semidefinite."""
 
+    @property
+    def placement(self) -> Any:
+        """What became of the Placement that the kernels were bound with; None of a part of a bank."""
+
     def describe_storage(self) -> str: ...
 
 

@@ -18,7 +18,7 @@ from manykernels.alignment.measures import Target, centered_alignment, overfits
 from manykernels.alignment.methods import METHODS
 from manykernels.banks import Data, Placement, Recipe, bind, bind_family
 from manykernels.banks.definiteness import check_combination
-from manykernels.banks.plan import left_beside
+from manykernels.banks.planning import plan_alignment
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.checks import check_choice, check_number
 from manykernels.core.notices import warn
@@ -28,14 +28,12 @@ from manykernels.estimators.attributes import set_kernels, warn_not_converged
 from manykernels.estimators.kernel_estimator import KernelEstimator
 from manykernels.estimators.parameters import FAMILY_NEEDS, Check, check_needs, check_parameters, keep
 from manykernels.estimators.predictor import Predictor
-from manykernels.estimators.solving import watched
+from manykernels.estimators.solving import print_placement, watched
 from manykernels.estimators.training import Training, every_sample, read_rows, read_weight, table_of
 from manykernels.kernels import GaussianFamily
 from manykernels.kernels.standard import tell_choice
 
 SHRINKAGES = (0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
-# Matrices of all samples that the search holds, beside the kernels.
-_MATRICES = 7
 # Whole numbers that differ in more than this many values are hardly classes.
 _MANY_CLASSES = 20
 # With fewer samples than this, nothing can be held out.
@@ -82,7 +80,8 @@ class AlignedEstimator(KernelEstimator):
         table, samples = training.table, training.samples
         tell_choice(self.kernels, table)
         self._check_views(training.X, table)
-        self._memory_for_kernels(samples.rows.size)
+        place = self._place(samples.rows.size)  # what does not fit is refused before anything is held out
+        print_placement(self, repr(self.kernels if self._has_family else self._bank(table)), place)
         X, y, weight = training.X[samples.rows], training.target, samples.weight
 
         def learn(kernels: Any, part: Any = slice(None)) -> Aligned:
@@ -142,19 +141,20 @@ class AlignedEstimator(KernelEstimator):
 
     def _align(self, kernels: Any, table: Any, X: Any, weight: np.ndarray, target: Target) -> Aligned:
         """Bind the kernels to samples and learn the weights."""
-        left = self._memory_for_kernels(X.shape[0])
+        place = self._place(X.shape[0])
         data, recipe = Data(X, table, weight), Recipe(self.normalize, check=self.check_kernels)
         with one_blas_thread():
             bound = (
-                bind_family(kernels, data, recipe, Placement(left))
+                bind_family(kernels, data, recipe, place)
                 if self._has_family
-                else bind(self._bank(table), data, recipe, Placement(left // 2, precision="double"))
+                else bind(self._bank(table), data, recipe, place)
             )
             return METHODS[self.alignment](bound, target, tol=self.tol, max_iter=int(self.max_iter))
 
-    def _memory_for_kernels(self, n: int) -> int:
-        """Return the bytes that are left for kernels beside the matrices of n samples, or say that there are none."""
-        return left_beside(self.memory_budget, _MATRICES * 8 * n * n, f"matrices of {n} samples")
+    def _place(self, n: int) -> Placement:
+        """Return where the kernels of n samples go: those of a list in double precision, whatever the tolerance."""
+        precision = "single" if self._has_family else "double"  # what a search in a family collects is in double, too
+        return plan_alignment(n, Placement(self.memory_budget, precision=precision), is_list=not self._has_family)
 
     def _set_learned(self, found: Aligned, samples: Samples) -> None:
         """Look at the learned kernel, set the attributes and warn."""

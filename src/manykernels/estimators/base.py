@@ -10,9 +10,9 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 
-from manykernels.banks import Approximation, Data, Placement, Recipe, bind, plan
+from manykernels.banks import Approximation, Data, Placement, Recipe, bind, on_workers, plan
 from manykernels.banks.definiteness import check_combination, name_culprit
-from manykernels.banks.plan import Extent, exact_bytes, plan_features
+from manykernels.banks.planning import Extent, exact_bytes, plan_features
 from manykernels.compute.memory import budget_bytes, human_bytes
 from manykernels.core.notices import warn
 from manykernels.core.protocols import Bank
@@ -21,13 +21,13 @@ from manykernels.core.rows import CheckedRows
 from manykernels.core.solver import Need, Sizes, Solver
 from manykernels.estimators.attributes import gap_in_words, set_machines, warn_not_converged
 from manykernels.estimators.by_family import learn_family
-from manykernels.estimators.by_rows import goes_by_rows, in_memory, learn_rows
+from manykernels.estimators.by_rows import client_of_rows, in_memory, learn_rows
 from manykernels.estimators.chosen import find_norm, of_groups
 from manykernels.estimators.contributions import ContributionsMixin
 from manykernels.estimators.kernel_estimator import KernelEstimator
 from manykernels.estimators.parameters import FAMILY_NEEDS, check_needs, check_parameters
 from manykernels.estimators.solvers import find_solver
-from manykernels.estimators.solving import check_costs, solve
+from manykernels.estimators.solving import check_costs, needs_digits, print_placement, solve
 from manykernels.estimators.training import Training, read_training
 from manykernels.kernels import Gaussian, KernelBank, ParametricKernel
 from manykernels.kernels.standard import tell_choice
@@ -37,8 +37,6 @@ from manykernels.problem import Problem
 
 # A tighter tol than this starts in double precision.
 DOUBLE_BELOW = 1e-5
-# Rounded kernel values may move the objective by this part of tol.
-_ROUNDING_SHARE = 0.1
 
 
 @dataclass
@@ -72,10 +70,11 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
         self._solver()
         if self._has_family:
             check_needs(self, "A family of kernels", FAMILY_NEEDS)
+        is_sum = self._recipe().is_sum
         for name, off in (("approximation", None), ("missing", "error")):
-            if self.combination != "sum" and getattr(self, name) != off:
+            if not is_sum and getattr(self, name) != off:
                 raise ValueError(f"{name}={getattr(self, name)!r} needs combination='sum'.")
-        is_list = self.combination == "sum" and not self._has_family
+        is_list = is_sum and not self._has_family
         if self.device != "cpu" and not is_list:
             raise ValueError(f"device={self.device!r} is for lists of kernels and combination='sum'; use device='cpu'.")
         if self._is_distributed() and (self.device != "cpu" or not is_list):
@@ -100,11 +99,7 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
 
     def _client(self) -> Any:
         """Return the client of the workers that hold the kernels, None where they are held here."""
-        if not self._is_distributed():
-            return None
-        from manykernels.banks.cluster import find_client  # noqa: PLC0415 - it needs an optional dependency
-
-        return find_client(self.n_jobs)
+        return on_workers.find_client(self.n_jobs) if self._is_distributed() else None
 
     def __getstate__(self) -> dict:
         """Return what is pickled: a connection to a cluster is not, and becomes "dask"."""
@@ -123,8 +118,9 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
     # -- fit ------------------------------------------------------------------------------------------------
 
     def _fit(self, given: Any, y: Any, sample_weight: Any, warm: WarmStart | None = None) -> None:
-        if goes_by_rows(self, given):
-            self._set_learned(*learn_rows(self, given, y, sample_weight))
+        client = client_of_rows(self, given)
+        if client is not None:
+            self._set_learned(*learn_rows(self, client, given, y, sample_weight))
             return
         self._fit_read(read_training(self, *in_memory(self, given, y, sample_weight)), warm)
 
@@ -209,13 +205,18 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
 
     # -- kernels --------------------------------------------------------------------------------------------
 
-    def _kernels(self, table: Any) -> KernelBank | None:
-        """Return the kernels; of a product by default one for each feature, of a ParametricKernel none."""
+    def _kernels(self, data: Data) -> tuple[KernelBank | None, int]:
+        """Return the kernels and how many weights there are to learn: one for each, or a kernel's own parameters.
+
+        A product has one kernel for each feature by default, a ParametricKernel none.
+        """
         if isinstance(self.combination, ParametricKernel):
-            return None
-        if self.combination == "product" and isinstance(self.kernels, str):
-            return KernelBank([Gaussian(1.0, columns=[j]) for j in range(table.shape[1])])
-        return self._bank(table)
+            return None, len(self.combination.placed(data.table).bind(data.X))
+        if not self._recipe().is_sum and isinstance(self.kernels, str):
+            kernels = KernelBank([Gaussian(1.0, columns=[j]) for j in range(data.X.shape[1])])
+        else:
+            kernels = self._bank(data.table)
+        return kernels, len(kernels)
 
     def _recipe(self) -> Recipe:
         return Recipe(self.normalize, self.center, self.combination, self.check_kernels)
@@ -233,11 +234,13 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
         """Return the bank of the warm start, bound to the data if it is not there yet."""
         if warm.has(precision):
             return warm.bank
-        if warm.bank is None and self.combination == "sum":
+        recipe = self._recipe()
+        if warm.bank is None and recipe.is_sum:
             tell_choice(self.kernels, data.table)
         place = self._place(shape, data, loss, precision, warm.norms)
-        warm.spare = place.spare
-        warm.bank = bind(self._kernels(data.table), data, self._recipe(), place, self._seed())
+        warm.bank = bind(self._kernels(data)[0], data, recipe, place, self._seed())
+        warm.spare = warm.bank.placement.spare
+        print_placement(self, warm.bank.describe_storage(), warm.bank.placement)
         if warm.bank.has_few_samples and not warm.is_told:
             warm.is_told = True
             self._tell_what_is_cheaper(warm.bank, shape, data, loss)
@@ -253,17 +256,15 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
         return plan(self._extent(shape, data), self._need(shape, data, loss, norms), wish)
 
     def _extent(self, shape: tuple[int, int], data: Data) -> Extent:
-        """Return what there is to hold; of a product, as many kernels as there are columns."""
-        kernels = self._kernels(data.table) if self.combination == "sum" else None
-        return Extent.of(kernels, self._recipe(), data.X, shape)
+        """Return what there is to hold."""
+        return Extent.of(*self._kernels(data), self._recipe(), data.X, shape)
 
     def _need(self, shape: tuple[int, int], data: Data, loss: Loss, norms: Sequence[Norm] = ()) -> Need:
         """Return what the solver takes beside the kernels, for the most demanding norm that is to come."""
         n_tasks, n = shape
         shared = self._shares_weights(n_tasks)
         at_once = 1 if shared or self._is_distributed() else min(n_tasks, effective_n_jobs(self.n_jobs))
-        n_kernels = len(self._bank(data.table)) if self.combination == "sum" else data.X.shape[1]
-        sizes = Sizes(n_tasks if shared else 1, n, n_kernels)
+        sizes = Sizes(n_tasks if shared else 1, n, self._kernels(data)[1])
         return self._solver().need_for(sizes, norms or (self._norm(),), loss, at_once)
 
     def _tell_what_is_cheaper(self, bank: Bank, shape: tuple[int, int], data: Data, loss: Loss) -> None:
@@ -284,6 +285,6 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
 
         They are when rounding could fake the certificate, or when a solver gave up before its time.
         """
-        faked = any(result.rounding > _ROUNDING_SHARE * self.tol for result in results)
+        faked = any(needs_digits(result.rounding, self.tol) for result in results)
         stuck = any(not result.converged and result.n_iter < self.max_iter for result in results)
         return (faked or stuck) and not any(result.interrupted for result in results)

@@ -9,11 +9,11 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from manykernels.banks import Placement, Recipe, bind_family
-from manykernels.banks.plan import left_beside
+from manykernels.banks.planning import plan_family
 from manykernels.core.protocols import Bank
 from manykernels.core.results import Result
 from manykernels.core.solver import Sizes
-from manykernels.estimators.solving import checked, quiet, watched
+from manykernels.estimators.solving import checked, print_placement, quiet, watched
 from manykernels.estimators.training import Training
 from manykernels.outer.family import FamilyProblem
 
@@ -32,8 +32,9 @@ def learn_family(
     if not estimator._shares_weights(n_tasks):
         raise ValueError("A family of kernels needs shared_weights=True.")
     need = solver.need(Sizes(n_tasks, n, 0), norm, loss)  # how many kernels will be selected, nobody knows
-    left = left_beside(estimator.memory_budget, need.n_bytes, f"matrices of {n} samples")
-    bound = bind_family(estimator.kernels, training.data(), Recipe(estimator.normalize), Placement(left))
+    place = plan_family(n, need, Placement(estimator.memory_budget))
+    bound = bind_family(estimator.kernels, training.data(), Recipe(estimator.normalize), place)
+    print_placement(estimator, repr(estimator.kernels), place)
     problem = FamilyProblem(bound, loss, norm, y, C, estimator.fit_intercept, offset)
 
     def learn(precision: str) -> tuple[Bank, list[Result]]:

@@ -23,12 +23,6 @@ def classes_of(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return check_classes(classes), codes
 
 
-def one_vs_rest(codes: np.ndarray, n_classes: int) -> np.ndarray:
-    """Return targets -1 and 1 of shape (n_tasks, n_samples): one task for two classes, else one a class."""
-    tasks = [1] if n_classes == 2 else range(n_classes)
-    return np.array([np.where(codes == c, 1.0, -1.0) for c in tasks])
-
-
 def class_weights(given: Any, classes: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Return the weight of each class; "balanced" counts samples with their weights."""
     if isinstance(given, str) and given == "balanced":

@@ -10,10 +10,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from manykernels.core.notices import warn
+from manykernels.core.targets import one_vs_rest
 from manykernels.estimators.base import BaseMKL, WarmStart
 from manykernels.estimators.calibration import held_out_scale, logistic_probabilities, probabilities
 from manykernels.estimators.chosen import find_loss, gives_probabilities
-from manykernels.estimators.classes import classes_of, costs_of, labels_of, one_vs_rest
+from manykernels.estimators.classes import classes_of, costs_of, labels_of
 from manykernels.estimators.parameters import keep
 from manykernels.estimators.training import Training
 from manykernels.losses import Loss
@@ -98,7 +99,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     random_state : int, RandomState or None, default None
         Shuffles the folds of the calibration, and chooses the landmarks or waves of an approximation.
     verbose : int, default 0
-        Above 0, prints each iteration, and Ctrl-C keeps the best model so far.
+        Above 0, prints where the kernels are held and why, then each iteration; Ctrl-C keeps the best model so far.
 
     Attributes
     ----------

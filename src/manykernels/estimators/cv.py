@@ -98,7 +98,7 @@ class _Chooser(BaseMKL):
         parameters = single.get_params(deep=False)
         if self.scoring is None and isinstance(single, MKLClassifier):
             parameters["probability"] = False  # accuracy needs none
-        if isinstance(self.kernels, str) and self.combination == "sum":
+        if isinstance(self.kernels, str) and self._recipe().is_sum:
             parameters["kernels"] = self._bank(X)  # the same in all folds: which there are may depend on the samples
         splits = list(folds.split(X, y))
         points = len(self.norms) * len(self.Cs)

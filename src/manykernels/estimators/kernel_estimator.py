@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from manykernels.banks import Data, Placement, Recipe, bind
+from manykernels.banks import Data, Placement, Recipe, bind, on_workers
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.checks import check_choice
 from manykernels.core.rows import CheckedRows, is_dask, is_on_disk, refuse_row_source
@@ -91,9 +91,7 @@ class KernelEstimator(BaseEstimator):
         """Return the predictions of all tasks, shape (n, n_tasks); of Dask data where they are."""
         check_is_fitted(self)
         if is_dask(X):
-            from manykernels.banks.cluster import by_parts  # noqa: PLC0415 - it needs an optional dependency
-
-            return by_parts(self._decisions, X, getattr(self, "n_jobs", None))
+            return on_workers.by_parts(self._decisions, X, getattr(self, "n_jobs", None))
         if getattr(X, "ndim", 2) == 3:
             stack = self._check_stack(X)
             return np.hstack([predictor.decision_from_stack(stack) for predictor in self._predictors])

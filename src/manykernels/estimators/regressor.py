@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from manykernels.compute.scales import weighted_mean
+from manykernels.core.targets import offset_of
 from manykernels.estimators.base import BaseMKL, WarmStart
 from manykernels.estimators.chosen import find_loss
 from manykernels.estimators.parameters import keep
@@ -86,7 +87,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):
     def _fit_read(self, training: Training, warm: WarmStart | None) -> None:
         target, weight = training.target, training.samples.weight
         # The intercept takes up any offset of the target, which would only cost digits.
-        offset = weighted_mean(target, weight) if self.fit_intercept and self._loss().shifts else 0.0
+        offset = offset_of(weighted_mean(target, weight), self._loss(), self.fit_intercept)
         self._fit_tasks(training, (target - offset)[None, :], self.C * weight[None, :], offset, warm)
 
     def _loss(self) -> Loss:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from joblib import Parallel, delayed
 
+from manykernels.banks import Placement
 from manykernels.core.progress import listen
 from manykernels.core.results import OVERFLOWS, Certificate, Result, Step
 from manykernels.core.samples import LEAST_WEIGHT
@@ -23,6 +24,23 @@ if TYPE_CHECKING:
 # NumPy says nothing of what overflows on the way: whoever uses this looks at the outcome.
 quiet = partial(np.errstate, over="ignore", invalid="ignore", divide="ignore")
 
+# Rounded kernel values may move an objective by this part of its tolerance.
+_ROUNDING_SHARE = 0.1
+
+
+def needs_digits(rounding: float, tol: float) -> bool:
+    """Return whether kernels in single precision are too coarse: if rounding may move the objective by so much.
+
+    Both are relative to the objective.
+
+    Examples
+    --------
+    >>> from manykernels.estimators.solving import needs_digits
+    >>> needs_digits(1e-5, 1e-3), needs_digits(1e-5, 1e-5), needs_digits(float("nan"), 1e-3)
+    (False, True, True)
+    """
+    return not rounding <= _ROUNDING_SHARE * tol
+
 
 def print_step(step: Step) -> None:
     """Print one line of a trace."""
@@ -30,6 +48,12 @@ def print_step(step: Step) -> None:
         f"iteration {step.iteration:4d}  {step.seconds:8.2f} s  objective {step.objective:.8g}  "
         f"gap {step.gap:.2e}  kernels {step.n_active}"
     )
+
+
+def print_placement(estimator: Any, words: str, placement: Placement) -> None:
+    """Print one line, if ``verbose`` asks for it: how the kernels are held, in words, and why so."""
+    if estimator.verbose:
+        print("; ".join(filter(None, (f"kernels: {words}", placement.why))))
 
 
 def watched(estimator: Any) -> AbstractContextManager[None]:

@@ -327,6 +327,7 @@ class TwoStageMKLClassifier(ClassifierMixin, _TwoStage):
     random_state : int or RandomState, optional
         Of the samples held out.
     verbose : int, default 0
+        Above 0, prints where the kernels are held and why, then each step; Ctrl-C keeps the kernel so far.
 
     Attributes
     ----------

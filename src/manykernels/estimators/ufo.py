@@ -14,9 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 from manykernels.compute.scales import weighted_mean
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.notices import shown
+from manykernels.core.targets import one_vs_rest
 from manykernels.estimators.calibration import logistic_probabilities
 from manykernels.estimators.chosen import find_loss, gives_probabilities
-from manykernels.estimators.classes import classes_of, costs_of, labels_of, one_vs_rest
+from manykernels.estimators.classes import classes_of, costs_of, labels_of
 from manykernels.estimators.contributions import Contributions
 from manykernels.estimators.parameters import keep
 from manykernels.estimators.training import read_any, read_rows, read_training, read_weight, table_of
@@ -94,7 +95,7 @@ class UFOMKLClassifier(ClassifierMixin, BaseUFO):
     random_state : int, RandomState or None, default None
         Shuffles the samples.
     verbose : int, default 0
-        Above 0, prints each epoch, and Ctrl-C keeps the model so far.
+        Above 0, prints where the kernels are held and why, then each epoch; Ctrl-C keeps the model so far.
 
     Attributes
     ----------

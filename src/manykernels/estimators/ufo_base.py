@@ -14,8 +14,7 @@ from sklearn.utils import check_random_state
 
 from manykernels.banks import Data, Placement, Recipe, bind
 from manykernels.banks.definiteness import check_combination
-from manykernels.banks.plan import HEADROOM, left_beside
-from manykernels.compute.memory import budget_bytes
+from manykernels.banks.planning import plan_kept_features, plan_stream
 from manykernels.core.checks import check_choice, check_number
 from manykernels.core.notices import warn
 from manykernels.core.protocols import ExplicitBank
@@ -32,7 +31,7 @@ from manykernels.estimators.contributions import ContributionsMixin
 from manykernels.estimators.kernel_estimator import KernelEstimator
 from manykernels.estimators.parameters import Check, check_parameters
 from manykernels.estimators.predictor import Predictor
-from manykernels.estimators.solving import check_costs, check_finite, quiet, watched
+from manykernels.estimators.solving import check_costs, check_finite, needs_digits, print_placement, quiet, watched
 from manykernels.estimators.training import Training, take
 from manykernels.kernels.feature_maps import FeatureMaps
 from manykernels.kernels.missing import check_views
@@ -46,8 +45,8 @@ from manykernels.outer.ufo_theta import FeatureTheta, SampleTheta, Start, Theta,
 
 STEPS, FEATURES = ("auto", "exact", "gradient"), ("auto", "explicit", "kernel")
 _LONG_TRACE = 1000
-# Rounded kernel values may move the objective by this part of the tolerance, which counts as at least so much.
-_ROUNDING_SHARE, _FINE_TOL = 0.1, 1e-4
+# For the rounding of kernel values, a tolerance counts as at least so much: epochs rarely come nearer.
+_FINE_TOL = 1e-4
 _FROZEN = (
     "kernels",
     "alpha",
@@ -200,7 +199,7 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         form_errors = bank.unit_roundoff * sizes[active] * float(np.sum(result.beta**2))
         stretched = 0.5 * float(np.max(form_errors / forms, initial=0.0)) * np.abs(outputs)
         passed = theta.moved_losses(outputs, error + stretched)
-        return not passed <= _ROUNDING_SHARE * max(self.tol, _FINE_TOL) * abs(result.certificate.primal)
+        return needs_digits(passed / max(abs(result.certificate.primal), 1e-300), max(self.tol, _FINE_TOL))
 
     def _warm_start_of(self, task: Task) -> UfoWarmStart:
         """Return a start from nothing, or with ``warm_start`` from where the last fit on the same data ended."""
@@ -217,11 +216,17 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         own = {name: getattr(self, name) for name in _FROZEN if hasattr(self, name)}
         return {**own, "loss": (own["loss"], own.pop("epsilon", None))}
 
+    def _wish(self) -> Placement:
+        """Return where the kernels are to be: samples with all kernels are read, and not kernels with all samples."""
+        return Placement(self.memory_budget, storage="recomputed")
+
     def _bound(self, table: Any, X: Any, weight: np.ndarray, precision: str = "single") -> ExplicitBank:
         tell_choice(self.kernels, table)
         recipe = Recipe(self.normalize, check=self.check_kernels)
-        place = Placement(storage="recomputed", precision=precision)
-        bound: ExplicitBank = bind(self._bank(table).written_out(), Data(X, table, weight), recipe, place)
+        place = replace(self._wish(), precision=precision)
+        kernels = self._bank(table)
+        kernels.require_plain(type(self).__name__)
+        bound: ExplicitBank = bind(kernels.written_out(), Data(X, table, weight), recipe, place)
         # A kernel is augmented by a constant of its own size, which for kernels of mean diagonal 1 is 1.
         level = bound.diagonal() @ (weight / weight.sum()) if self.fit_intercept else np.zeros(bound.n_kernels)
         self._bias = np.sqrt(level)
@@ -240,7 +245,9 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         if warm.source is None:
             warm.source = self._source(bank, loss.n_outputs)
         if isinstance(warm.source, FeatureMaps):
-            kept = int((1 - HEADROOM) * budget_bytes(self.memory_budget)) // 16
+            place = plan_kept_features(self._wish())
+            print_placement(self, f"features of {bank.n_kernels}", place)
+            kept = place.budget // 8
             return FeatureTheta(warm.source, bank.X, loss, y, C, rule, self.average, warm.start, kept=kept)
         return SampleTheta(warm.source, loss, y, C, rule, self.average, warm.start)
 
@@ -252,7 +259,10 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
             maps = maps if n_features <= bank.n_kernels * bank.n_samples else None
         if maps is not None:
             return maps
-        pairs = bank.pairs(self._bias, self._value_bytes(bank, n_outputs))
+        place = self._place(bank, n_outputs)
+        pairs = bank.pairs(self._bias, place.budget)
+        words = "in memory" if pairs.is_held else "computed anew twice an epoch"
+        print_placement(self, f"values of {bank.n_kernels} on pairs of samples, {words}", place)
         if not pairs.is_held:
             warn(
                 f"The values of {bank.n_kernels} kernels on pairs of {bank.n_samples} samples do not fit into the "
@@ -271,12 +281,10 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
             raise ValueError(f"features='explicit' needs kernels with a finite feature map; {name!r} has none.")
         return maps
 
-    def _value_bytes(self, bank: ExplicitBank, n_outputs: int) -> int:
-        """Return the bytes for kernel values, beside the scores."""
-        # The scores and, for an average, what is to come off, the components and their scores; and the diagonals.
-        scores = 8 * bank.n_samples * bank.n_kernels * (n_outputs * (4 if self.average else 1) + 1)
-        words = f"the scores of {bank.n_samples} samples with {bank.n_kernels} kernels"
-        return left_beside(self.memory_budget, scores, words)
+    def _place(self, bank: ExplicitBank, n_outputs: int) -> Placement:
+        """Return how much memory kernel values get, beside the scores."""
+        shape = n_outputs, bank.n_samples, bank.n_kernels
+        return plan_stream(shape, self._wish(), is_averaged=bool(self.average))
 
     # -- streams --------------------------------------------------------------------------------------------
 
@@ -297,7 +305,7 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         if explicit:
             maps = bank.maps(self._bias)
             return FeatureStream(maps, light.X, loss, rule, self.average)
-        return SampleStream(light, loss, rule, self._bias, self._value_bytes(bank, loss.n_outputs))
+        return SampleStream(light, loss, rule, self._bias, self._place(bank, loss.n_outputs).budget)
 
     def _begin_batch(self) -> bool:
         """Return whether this is the first batch; raise if a stream cannot go on with these parameters."""

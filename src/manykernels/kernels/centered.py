@@ -12,8 +12,8 @@ import numpy as np
 
 from manykernels.core.protocols import Bank
 
-# Bytes of a block of kernel rows.
-_BLOCK_BYTES = 64e6
+# Bytes of a block of kernel rows, at most, and how many of them are there at once: the last, the next, and it centered.
+_BLOCK_BYTES, _BLOCKS = 64e6, 3
 
 
 def centered(K: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -64,7 +64,9 @@ def _centered_blocks(bank: Bank, weight: np.ndarray, chosen: np.ndarray) -> Iter
     n, root = bank.n_samples, np.sqrt(weight)
     means = bank.matvecs(weight, chosen) / weight.sum()
     totals = means @ weight / weight.sum()
-    size = max(1, int(_BLOCK_BYTES / (8.0 * n * chosen.size)))
+    spare = None if bank.placement is None else bank.placement.spare
+    block = _BLOCK_BYTES if spare is None else min(_BLOCK_BYTES, spare / _BLOCKS)
+    size = max(1, int(block / (8.0 * n * chosen.size)))
     for start in range(0, n, size):
         rows = np.arange(start, min(start + size, n))
         V = bank.rows(rows, chosen)[:, :, start:]

@@ -94,11 +94,14 @@ class BoundFamily(ABC):
         What an optimizer may ask for, as the family says it.
     X : array or CSR matrix of shape (n_samples, n_features)
     sample_weight : ndarray of shape (n_samples,)
+    spare : int or None
+        Bytes for the kernels that an optimizer collects; None where nobody counts them.
     """
 
     can: frozenset[str] = Family.can
     X: Any
     sample_weight: np.ndarray
+    spare: int | None = None
 
     @property
     def n_samples(self) -> int:

@@ -46,6 +46,7 @@ class KernelBank:
         flat: list[Kernel | GaussianLadder] = []
         for entry in kernels:
             if isinstance(entry, KernelBank):
+                entry.require_plain("A list of more kernels")
                 flat += entry.kernels
             elif isinstance(entry, (Kernel, GaussianLadder)):
                 flat.append(entry)
@@ -113,6 +114,13 @@ class KernelBank:
             What a bank cannot do of recipe and placement is a reason to return None.
         """
         return None
+
+    def require_plain(self, reader: str) -> None:
+        """Raise TypeError if the list says how it is held (:meth:`hold`): ``reader`` holds kernels in another way."""
+        if type(self).hold is not KernelBank.hold:
+            raise TypeError(
+                f"{reader} cannot hold kernels as {type(self).__name__}.hold would: pass list(kernels), a plain list."
+            )
 
     def resolve(self, table: Any) -> list[BoundKernel]:
         """Return the plain kernels with the columns that each sees in the table, and warn of duplicates."""

@@ -16,7 +16,8 @@ from manykernels.norms import LpNorm
 from manykernels.outer.needs import matrices
 from manykernels.problem import Norm, Problem
 
-# Matrices of all samples that learning from a family of kernels holds, beside the kernels it selects.
+# Matrices of all samples that learning from a family holds in addition to the kernels it selects: the combined kernel,
+# the next one, products of the dual coefficients, what an inner solver factors, and what the search makes of them.
 _MATRICES = 8
 
 

@@ -22,9 +22,7 @@ import numpy as np
 from manykernels.banks.collection import Collection
 from manykernels.banks.packed import PackedBank
 from manykernels.compute.combined import CombinedMatrix
-from manykernels.compute.memory import budget_bytes
 from manykernels.compute.threads import one_blas_thread
-from manykernels.compute.triangles import triangle_size
 from manykernels.core.checks import check_choice, check_number
 from manykernels.core.progress import emit, is_listened_to, silent
 from manykernels.core.results import Certificate, Machine, Result, Step
@@ -37,8 +35,6 @@ from manykernels.outer.family import FamilyProblem, FamilyResult, needs_norm, ou
 _WINDOW = 25
 # No estimate is larger: its square is to be a number.
 _LARGEST = 1e150
-# Rounded kernel values may move the objective by this part of tol.
-_ROUNDING_SHARE = 0.1
 
 
 def stochastic_mirror(
@@ -196,13 +192,6 @@ def _finished(walk: MirrorWalk, tol: float, corrective: bool, interrupted: bool)
     active = np.flatnonzero(weights)
     bank = walk.collection.bank(active)
     found = _learned(walk, bank, weights[active], tol, corrective)
-    if found.result.rounding > _ROUNDING_SHARE * tol and walk.collection.precision == "single":
-        # The steps bear rounding, the result should not.
-        double = Collection(walk.problem.family, "double")
-        if 8 * triangle_size(bank.n_samples) * active.size <= budget_bytes(None):
-            for k in active:
-                double.place(walk.collection.members[k])
-            found = _learned(walk, double.bank(), weights[active], tol, corrective)
     return replace(found, result=replace(found.result, interrupted=interrupted))
 
 

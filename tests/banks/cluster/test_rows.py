@@ -8,14 +8,15 @@ import pytest
 from sklearn.datasets import make_classification
 
 from manykernels import MKLClassifier, MKLRegressor, load
-from manykernels.banks import Placement, Recipe, bind
+from manykernels.banks import Placement, Recipe, bind, on_workers
 from manykernels.banks.cluster import load_rows
 from manykernels.banks.cluster import row_block as on_worker
 from manykernels.banks.cluster.row_bank import RowBank, RowSource
+from manykernels.core.solver import Solver
 from manykernels.inner.simplex_program import solve_program
 from manykernels.kernels import Gaussian, KernelBank, Linear
 from manykernels.losses import EpsilonInsensitive, Hinge, Logistic, Squared, SquaredHinge
-from manykernels.norms import LpNorm, LpPenalty, MixedNorm
+from manykernels.norms import LpNorm, LpPenalty, MixedNorm, Penalty
 from manykernels.outer.automatic import automatic
 from manykernels.problem import Problem
 from tests.binding import bind_with
@@ -194,7 +195,7 @@ def test_only_sums_as_long_as_the_features_travel(client):
     sent = {}
     for n in (1000, 8000):
         X, y = classes(n)
-        _, source, _ = load_rows(client, X, y, None, False)
+        source, _ = load_rows(client, X, y, None, False)
         source.targets = on_worker.Targets(1 / n, np.array([0, 1]), np.ones(2))
         options = {"normalize": "mean_diag", "center": False, "precision": "single"}
         bound, rng = KernelBank(SETTINGS["kernels"]).resolve(X), np.random.default_rng(0)
@@ -249,3 +250,66 @@ def test_bad_rows_are_named(client):
     X[3, 1] = np.nan
     with pytest.raises(ValueError, match="NaN"):
         MKLClassifier(**SETTINGS).fit(da.from_array(X, chunks=(30, 4)), y)
+
+
+class Bound(Penalty):
+    """LpPenalty(2) that tells which groups it was bound to."""
+
+    seen = None
+
+    def bind(self, groups):
+        Bound.seen = list(groups)
+        return self
+
+    def value(self, weights):
+        return float(weights @ weights)
+
+    def gradient(self, weights):
+        return 2 * weights
+
+
+def refusing(problem, **options):
+    raise AssertionError
+
+
+def test_a_solver_that_refuses_does_so_before_rows_are_loaded(client, monkeypatch):
+    monkeypatch.setattr(on_workers, "load_rows", lambda *arguments: pytest.fail("rows were loaded"))
+    solver = Solver("mine", refusing, refuses=lambda norm, loss: f"is not for {loss!r}.")
+    with pytest.raises(TypeError, match=r"^solver='mine' is not for Hinge\(\)\.$"):
+        MKLClassifier(**SETTINGS, solver=solver, n_jobs="dask").fit(*classes(60))
+
+
+def test_a_norm_learns_the_groups_of_kernels_on_rows_of_workers(client):
+    kernels = [Gaussian(w, group=group) for w, group in ((1.0, "a"), (2.0, "b"), (4.0, "b"))]
+    model = MKLClassifier(kernels, norm=Bound(), approximation="fourier", rank=10, random_state=0, n_jobs="dask")
+    model.set_params(max_iter=2, tol=1.0).fit(*classes(60))
+    assert Bound.seen == ["a", "b", "b"]
+
+
+def test_costs_that_have_lost_their_digits_are_refused_on_rows_of_workers(client):
+    X, y = classes(60)
+    for n_jobs in (None, "dask"):
+        with pytest.raises(
+            ValueError, match=r"^C times the sample weight must be 0 or at least 2\.2e-308, got 1e-309\.$"
+        ):
+            MKLClassifier(**SETTINGS, C=1e-2, n_jobs=n_jobs).fit(X, y, np.where(np.arange(60) == 3, 1e-307, 1.0))
+    weight = np.where(np.arange(60) == 3, 1e-309, 1.0)  # counts as 0 itself
+    MKLClassifier(**SETTINGS, n_jobs="dask").fit(X, y, weight)
+
+
+def test_where_rows_are_and_why_is_printed(client, capsys):
+    MKLClassifier(**SETTINGS, n_jobs="dask", verbose=1).fit(*classes(60))
+    place = capsys.readouterr().out.splitlines()[0]
+    assert place.startswith("kernels: 3 kernels with ")
+    assert place.endswith("of 60 rows on Dask workers; they stay where the rows are")
+
+
+def test_kernels_that_say_how_they_are_held_are_refused_on_workers(client):
+    class Held(KernelBank):
+        def hold(self, data, recipe, placement):
+            return None
+
+    X, y = classes(60)
+    for settings, words in (({}, "n_jobs='dask'"), ({"approximation": "fourier"}, "approximation='fourier'")):
+        with pytest.raises(TypeError, match=rf"^{words} cannot hold kernels as Held\.hold would"):
+            MKLClassifier(Held([Gaussian(1.0)]), n_jobs="dask", **settings).fit(X, y)

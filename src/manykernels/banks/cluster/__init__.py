@@ -2,9 +2,9 @@
 
 from manykernels.banks.cluster.bank import DaskBank, bind_on_workers
 from manykernels.banks.cluster.connection import find_client
-from manykernels.banks.cluster.loading import by_parts, class_counts, gathered, load_rows
+from manykernels.banks.cluster.loading import by_parts, gathered, load_rows
 from manykernels.banks.cluster.row_bank import RowBank
-from manykernels.banks.cluster.row_block import Targets, check_views, moments_of
+from manykernels.banks.cluster.row_block import Targets
 
 __all__ = [
     "DaskBank",
@@ -12,10 +12,7 @@ __all__ = [
     "Targets",
     "bind_on_workers",
     "by_parts",
-    "check_views",
-    "class_counts",
     "find_client",
     "gathered",
     "load_rows",
-    "moments_of",
 ]

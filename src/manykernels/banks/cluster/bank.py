@@ -57,6 +57,7 @@ def bind_on_workers(
     n_shards : int, optional
         Default: one for each worker.
     """
+    kernels.require_plain("n_jobs='dask'")
     if kernels.ladders:
         raise TypeError(
             f"n_jobs='dask' needs kernels one by one (see KernelBank.written_out), got {kernels.ladders[0]!r}."

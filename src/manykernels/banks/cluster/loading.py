@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -62,7 +62,7 @@ def by_parts(function: Callable[[Any], np.ndarray], X: Any, n_jobs: Any) -> np.n
     return np.concatenate(client.gather(client.map(function, parts, pure=False)))
 
 
-def load_rows(client: Any, X: Any, y: Any, sample_weight: Any, allow_nan: bool) -> tuple[RowBlocks, RowSource, Any]:
+def load_rows(client: Any, X: Any, y: Any, sample_weight: Any, allow_nan: bool) -> tuple[RowSource, Any]:
     """Put rows on the workers, one block each.
 
     Parameters
@@ -75,8 +75,6 @@ def load_rows(client: Any, X: Any, y: Any, sample_weight: Any, allow_nan: bool) 
 
     Returns
     -------
-    blocks : RowBlocks
-        Of RawBlocks.
     source : RowSource
     table : DataFrame without rows, or None
         Where column names are looked up.
@@ -92,7 +90,7 @@ def load_rows(client: Any, X: Any, y: Any, sample_weight: Any, allow_nan: bool) 
         return [workers.submit(b, on_worker.raw_block, *parts.of_block(b), allow_nan) for b in range(parts.n_blocks)]
 
     raw = RowBlocks(workers, make)
-    return raw, RowSource(raw, raw.each(on_worker.shape_of)), table
+    return RowSource(raw, raw.each(on_worker.shape_of)), table
 
 
 class _Parts:
@@ -154,13 +152,3 @@ class _Parts:
 
 def _is_same(sample_weight: Any) -> bool:
     return sample_weight is None or is_dask(sample_weight)
-
-
-def class_counts(raw: RowBlocks) -> tuple[np.ndarray, np.ndarray]:
-    """Return the classes of all rows and the sum of the sample weights of each."""
-    found: Sequence[tuple[np.ndarray, np.ndarray]] = raw.each(on_worker.classes_of)
-    classes = np.unique(np.concatenate([own for own, _ in found]))
-    counts = np.zeros(classes.size)
-    for own, weights in found:
-        counts[np.searchsorted(classes, own)] += weights
-    return classes, counts

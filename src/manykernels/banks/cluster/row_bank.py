@@ -17,6 +17,7 @@ from manykernels.banks.placement import PRECISIONS
 from manykernels.core.checks import check_choice
 from manykernels.core.protocols import Measured
 from manykernels.kernels.approximate import approximate_kernels, errors_of_values, lost_traces
+from manykernels.kernels.kernel_bank import KernelBank
 from manykernels.kernels.normalize import KINDS
 from manykernels.kernels.shared_distances import BoundKernel
 
@@ -39,7 +40,6 @@ class RowSource:
         The size of the targets.
     """
 
-    is_on_workers = True
     is_read_in_blocks = True
 
     def __init__(self, raw: RowBlocks, shapes: Sequence[tuple[int, int]]) -> None:
@@ -58,6 +58,27 @@ class RowSource:
         X, y, weight = zip(*self.raw.chosen(on_worker.take, rows, self.sizes), strict=True)
         dense = [part.toarray() if hasattr(part, "toarray") else part for part in X]
         return np.concatenate(dense), np.concatenate(y), np.concatenate(weight)
+
+    def check_views(self, kernels: KernelBank, table: Any) -> None:
+        """Raise ValueError if a row is NaN in some but not all of the columns that a kernel sees."""
+        self.raw.each(on_worker.check_views, kernels, table)
+
+    def class_counts(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the classes of all rows and the sum of the sample weights of each."""
+        counted = self.raw.each(on_worker.classes_of)
+        classes = np.unique(np.concatenate([present for present, _ in counted]))
+        counts = np.zeros(classes.size)
+        for present, weights in counted:
+            counts[np.searchsorted(classes, present)] += weights
+        return classes, counts
+
+    def moments(self) -> np.ndarray:
+        """Return the sums of the weights, of the weighted targets and of their squares."""
+        return self.raw.sum(on_worker.moments_of)
+
+    def least_costs(self) -> np.ndarray:
+        """Return the smallest positive weight of a loss in each block, 0 where there is none."""
+        return np.array(self.raw.each(on_worker.least_cost, self.targets))
 
 
 class RowBank(FeatureBank):
@@ -103,7 +124,7 @@ class RowBank(FeatureBank):
         self._plan = plan = FeaturePlan(bound, self.bound, self.is_cosine, PRECISIONS[precision], targets)
         self.first = plan.maps.transform(np.zeros((1, source.shape[1])))[1]
         self.blocks = raw.derived(on_worker.feature_block, plan)
-        total = float(raw.sum(on_worker.moments_of)[0]) if targets.classes is None else self._weight(raw)
+        total = float(source.moments()[0]) if targets.classes is None else self._weight(raw)
         traces, present = raw.sum(on_worker.traces, plan)
         left = np.add.reduceat(self.blocks.sum(on_worker.squares), self.first[:-1])
         self.errors = np.clip(1.0 - left / np.where(traces > 0, traces, 1.0), 0.0, 1.0)
@@ -119,7 +140,7 @@ class RowBank(FeatureBank):
         self.scale = self._scales(normalize, traces, present)
         self.largest = self.scale * np.max(self.blocks.each(on_worker.largest, self.first), axis=0)
         self._sample: tuple[PackedBank, np.ndarray, np.ndarray] | None = None
-        self.n_tasks = 1 if targets.classes is None or targets.classes.size == 2 else targets.classes.size
+        self.n_tasks = targets.n_tasks
 
     @staticmethod
     def _weight(raw: RowBlocks) -> float:

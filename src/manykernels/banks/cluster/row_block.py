@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from manykernels.core.samples import LEAST_WEIGHT
+from manykernels.core.targets import n_tasks_of, one_vs_rest
 from manykernels.kernels.feature_maps import FeatureMaps
 from manykernels.kernels.missing import observed, spread, there
 from manykernels.kernels.shared_distances import BoundKernel
@@ -50,13 +52,17 @@ class Targets:
     factors: np.ndarray | None = None
     offset: float = 0.0
 
+    @property
+    def n_tasks(self) -> int:
+        """How many machines there are to learn."""
+        return 1 if self.classes is None else n_tasks_of(self.classes.size)
+
     def tasks(self, y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the targets and the weights of the losses, both of shape (n_tasks, n)."""
         if self.classes is None or self.factors is None:
             return (y.astype(np.float64) - self.offset)[None, :], self.C * weight[None, :]
         codes = np.minimum(np.searchsorted(self.classes, y), self.classes.size - 1)  # rows of weight 0 may be of none
-        chosen = [1] if self.classes.size == 2 else range(self.classes.size)
-        targets = np.array([np.where(codes == c, 1.0, -1.0) for c in chosen])
+        targets = one_vs_rest(codes, self.classes.size)
         return targets, np.broadcast_to(self.C * weight * self.factors[codes], targets.shape)
 
 
@@ -148,6 +154,7 @@ def raw_block(X_parts: list, y_parts: list, weight_parts: list | None, allow_nan
         weight = np.concatenate([np.asarray(part, dtype=np.float64).reshape(-1) for part in weight_parts])
         if weight.shape != y.shape or not np.all(np.isfinite(weight)) or np.any(weight < 0):
             raise ValueError("sample_weight must hold a finite number of at least 0 for each row, in chunks as X.")
+    weight[weight < LEAST_WEIGHT] = 0.0
     return RawBlock(X, y, weight)
 
 
@@ -173,6 +180,12 @@ def moments_of(raw: RawBlock) -> np.ndarray:
     """Return the sums of the weights, of the weighted targets and of their squares."""
     y = raw.y.astype(np.float64)
     return np.array([raw.weight.sum(), raw.weight @ y, raw.weight @ y**2])
+
+
+def least_cost(raw: RawBlock, targets: Targets) -> float:
+    """Return the smallest positive weight of a loss, 0 where there is none."""
+    costs = targets.tasks(raw.y, raw.weight)[1]
+    return float(np.min(costs, initial=np.inf, where=costs > 0)) if np.any(costs > 0) else 0.0
 
 
 def check_views(raw: RawBlock, kernels: Any, table: Any) -> None:

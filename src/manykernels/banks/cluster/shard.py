@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.banks.bind import bind_resolved
+from manykernels.banks.binding import bind_resolved
 from manykernels.banks.cluster.connection import distributed_library
 from manykernels.banks.packed import PackedBank
 from manykernels.banks.placement import Data, Placement

@@ -22,9 +22,10 @@ from manykernels.banks.on_demand import OnDemandBank
 from manykernels.banks.packed import PackedBank
 from manykernels.banks.parametric_bank import ParametricBank
 from manykernels.banks.placement import PRECISIONS, Data, Placement, Recipe
+from manykernels.banks.planning import device_holds, halves, plan_base, spare_of_family
 from manykernels.banks.storage import FactorStorage
 from manykernels.compute.gpu import Device, check_device
-from manykernels.compute.memory import budget_bytes, human_bytes
+from manykernels.compute.memory import budget_bytes
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.checks import check_choice
 from manykernels.core.notices import warn
@@ -50,7 +51,8 @@ def bind(kernels: Any, data: Any, recipe: Recipe = _ALONE, placement: Placement 
     recipe : Recipe
     placement : Placement
         What does not fit a kind of kernels falls back: to double precision where values leave the range of float32,
-        to the CPU where the device lacks double precision and that is needed.
+        to the CPU where the device lacks double precision and that is needed. The bank's ``placement`` says what became
+        of it.
     seed : int, Generator or None
         Chooses landmarks or waves of approximations.
 
@@ -73,10 +75,10 @@ def bind(kernels: Any, data: Any, recipe: Recipe = _ALONE, placement: Placement 
     check_choice("precision", placement.precision, PRECISIONS)
     check_device(placement.device)
     if placement.approximation is not None:
-        return _bind_features(_as_bank(kernels), data, recipe, placement, seed)
+        return _placed(_bind_features(_as_bank(kernels), data, recipe, placement, seed), placement)
     data = data.in_memory()
-    if recipe.combination != "sum":
-        return _bind_one(kernels, data, recipe)
+    if not recipe.is_sum:
+        return _placed(_bind_one(kernels, data, recipe), placement)
     if placement.client is not None:
         from manykernels.banks.cluster.bank import bind_on_workers  # noqa: PLC0415 - it needs an optional dependency
 
@@ -84,6 +86,13 @@ def bind(kernels: Any, data: Any, recipe: Recipe = _ALONE, placement: Placement 
     else:
         bank = _bind_list(_as_bank(kernels), data, recipe, placement)
     report_zero_kernels(bank.names, bank.scale)
+    return _placed(bank, placement)
+
+
+def _placed(bank: Any, placement: Placement) -> Any:
+    """Return a bank that says where it is: as it was planned, unless something else became of that."""
+    if bank.placement is None:
+        bank.placement = placement
     return bank
 
 
@@ -103,15 +112,15 @@ def _bind_list(kernels: KernelBank, data: Data, recipe: Recipe, placement: Place
     kernels.check_views(data.X, data.table)
     budget = budget_bytes(placement.budget)
     parts: list[PackedBank | LadderBank] = []
+    for_plain, for_ladders = halves(budget) if resolved and ladders else (budget, budget)
     if resolved:
-        share = budget // 2 if ladders else budget
-        parts.append(bind_resolved(resolved, data, recipe, replace(placement, budget=share), comes_back=bool(ladders)))
-        budget -= share
+        place = replace(placement, budget=for_plain)
+        parts.append(bind_resolved(resolved, data, recipe, place, comes_back=bool(ladders)))
     if ladders:
         options: dict[str, Any] = {
             "normalize": recipe.normalize,
             "center": recipe.center,
-            "budget": budget,
+            "budget": for_ladders,
             "storage": placement.storage,
             "precision": placement.precision,
             "reserve": placement.reserve,
@@ -137,10 +146,10 @@ def bind_resolved(
     )
     if not normalization.fits_single:
         placement = replace(placement, precision="double")
+    if not device_holds(placement.device, placement.precision, recipe.center):
+        placement = placement.on_cpu()
     if placement.device != "cpu":
-        on_device = _bind_device(bound, data.X, weight, normalization, placement, comes_back)
-        if on_device is not None:
-            return on_device
+        return _bind_device(bound, data.X, weight, normalization, placement, comes_back)
     budget = budget_bytes(placement.budget)
     storages, room = plan_storages(
         bound,
@@ -153,10 +162,10 @@ def bind_resolved(
         reserve=placement.reserve,
     )
     bank = PackedBank(bound, data.X, normalization, weight, storages, placement.precision, room)
-    if placement.storage != "rows":
-        return bank
-    held = sum(part.nbytes for part in storages if isinstance(part, FactorStorage))
-    return OnDemandBank(bank, budget - held)
+    if placement.storage == "rows":
+        held = sum(part.nbytes for part in storages if isinstance(part, FactorStorage))
+        bank = OnDemandBank(bank, budget - held)
+    return _placed(bank, placement)
 
 
 def _bind_device(
@@ -166,21 +175,20 @@ def _bind_device(
     normalization: Normalization,
     placement: Placement,
     comes_back: bool,
-) -> DeviceBank | None:
-    """Store the kernels on the device; None where it has no double precision, and that is needed."""
+) -> DeviceBank:
+    """Store the kernels on the device."""
     device, precision = Device(placement.device), placement.precision
-    if not device.has_double and (precision == "double" or normalization.means is not None):
-        return None
     storages = plan_device(
         device, bound, X, normalization, weight, storage=placement.storage, dtype=PRECISIONS[precision]
     )
     kind = DeviceRowsBank if placement.storage == "rows" else DeviceBank
-    return kind(bound, X, normalization, weight, device, storages, precision, comes_back)
+    return _placed(kind(bound, X, normalization, weight, device, storages, precision, comes_back), placement)
 
 
 def _bind_features(kernels: KernelBank, data: Data, recipe: Recipe, placement: Placement, seed: Any) -> Any:
     """Bind approximations of the kernels by features of the samples."""
     assert placement.approximation is not None
+    kernels.require_plain(f"approximation={placement.approximation.method!r}")
     resolved = kernels.written_out().resolve(data.names_from)
     options: dict[str, Any] = {
         "approximation": placement.approximation.method,
@@ -190,7 +198,7 @@ def _bind_features(kernels: KernelBank, data: Data, recipe: Recipe, placement: P
         "precision": placement.precision,
         "random_state": np.random.default_rng(seed),
     }
-    if getattr(data.X, "is_on_workers", False):
+    if placement.client is not None:
         from manykernels.banks.cluster.row_bank import RowBank  # noqa: PLC0415 - it needs an optional dependency
 
         bank: FeatureBank = RowBank(resolved, data.X, **options)
@@ -209,6 +217,7 @@ def _bind_one(kernels: Any, data: Data, recipe: Recipe) -> ParametricBank:
     if isinstance(recipe.combination, ParametricKernel):
         return ParametricBank(recipe.combination, data.X, data.weights, source=data.table, **options)
     bank = _as_bank(kernels)
+    bank.require_plain(f"combination={recipe.combination!r}")
     if bank.ladders:
         raise TypeError(f"combination='product' needs Gaussian kernels, got {bank.ladders[0]!r}.")
     return ParametricBank(GaussianProduct(bank.resolve(data.table)), data.X, data.weights, **options)
@@ -224,7 +233,8 @@ def bind_family(family: Family, data: Any, recipe: Recipe = _ALONE, placement: P
     data : Data, or an array or CSR matrix of shape (n_samples, n_features)
     recipe : Recipe
     placement : Placement
-        Its budget is for the matrices of the search, and for the kernels that products are made of.
+        Its budget is for the matrices of the search, for the kernels that products are made of, and for those that an
+        optimizer collects.
 
     Examples
     --------
@@ -242,15 +252,10 @@ def bind_family(family: Family, data: Any, recipe: Recipe = _ALONE, placement: P
         )
     budget, base = budget_bytes(placement.budget), None
     if family.base is not None:
-        n = data.X.shape[0]
-        need = family.search_bytes(n)
-        if need >= budget:
-            raise MemoryError(
-                f"memory_budget leaves {human_bytes(budget)}, but the search of {family!r} on {n} samples needs "
-                f"{human_bytes(need)}."
-            )
-        base = bind(family.base, data, recipe, replace(placement, budget=budget - need))
-    return family.on(data.X, data.table, data.weights, recipe.normalize, budget, base)
+        base = bind(family.base, data, recipe, plan_base(family, data.X.shape[0], placement))
+    bound = family.on(data.X, data.table, data.weights, recipe.normalize, budget, base)
+    bound.spare = spare_of_family(base, budget)
+    return bound
 
 
 def report_zero_kernels(names: Sequence[str], scale: np.ndarray) -> None:

@@ -7,6 +7,7 @@ in a Placement, which comes back with the gaps filled in.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from manykernels.compute.gpu import Device
 from manykernels.compute.memory import budget_bytes, human_bytes
 from manykernels.compute.triangles import triangle_size
 from manykernels.core.solver import Need
+from manykernels.kernels.family import Family
 from manykernels.kernels.kernel_bank import KernelBank
 
 # Part of the memory budget that blocks in flight and the allocator take.
@@ -36,6 +38,12 @@ _LAST_RESORT = 0.5
 _KERNEL_BYTES, _KERNEL_VECTORS = 800, 10
 # What is smaller is not counted: an interpreter takes and leaves as much.
 _UNCOUNTED = 2 * 10**6
+# Matrices of all samples, in double precision, in addition to kernels: an alignment holds those of the target, of the
+# combination and of what is left between them, raw and centered.
+_ALIGNMENT_MATRICES = 7
+# Scores of a stochastic method for each sample, kernel and output: one, and with an average what is to come off, the
+# components and their scores.
+_SCORES, _AVERAGED_SCORES = 1, 4
 
 
 @dataclass(frozen=True)
@@ -63,26 +71,28 @@ class Extent:
     one_by_one: bool = True
 
     @classmethod
-    def of(cls, kernels: KernelBank | None, recipe: Recipe, X: Any, shape: tuple[int, int]) -> Extent:
+    def of(cls, kernels: KernelBank | None, n_kernels: int, recipe: Recipe, X: Any, shape: tuple[int, int]) -> Extent:
         """Return the extent of kernels on data.
 
         Parameters
         ----------
         kernels : KernelBank or None
-            None for one kernel with a parameter for each column, or with those that it names itself.
+            None for one kernel with parameters.
+        n_kernels : int
+            Kernels, or parameters of the one.
         recipe : Recipe
         X : array or CSR matrix
         shape : (int, int)
             Tasks, and distinct samples.
         """
         n_tasks, n = shape
-        if kernels is None:
+        if kernels is None or not recipe.is_sum:
             beside = max(2 * data_bytes(X, n) - _UNCOUNTED, 0)
-            return cls(n, n_tasks, X.shape[1], beside, matrices=1, one_by_one=False)  # its derivative
+            return cls(n, n_tasks, n_kernels, beside, matrices=1, one_by_one=False)  # its derivative
         # Ladders and plain kernels are combined one after the other.
         mixed = bool(kernels.ladders) and bool(kernels.plain)
         beside = _small_things(kernels, recipe, X, n)
-        return cls(n, n_tasks, len(kernels), beside, int(mixed), recipe.center, not kernels.ladders)
+        return cls(n, n_tasks, n_kernels, beside, int(mixed), recipe.center, not kernels.ladders)
 
 
 def plan(extent: Extent, need: Need, wish: Placement) -> Placement:
@@ -101,11 +111,16 @@ def plan(extent: Extent, need: Need, wish: Placement) -> Placement:
     Examples
     --------
     >>> from manykernels.banks.placement import Placement
-    >>> from manykernels.banks.plan import Extent, plan
+    >>> from manykernels.banks.planning import Extent, plan
     >>> from manykernels.core.solver import Need
     >>> plan(Extent(1000, 1, 50), Need(16_000_000), Placement("1GB")).why
     'the kernels get 834 MB beside 16 MB for the solver'
     """
+    if wish.device != "cpu":
+        # What kernels hold may turn out to be none for the device: the CPU has a plan of its own.
+        wish = replace(wish, plan_on_cpu=partial(plan, extent, need, replace(wish, device="cpu")))
+        if extent.one_by_one and not device_holds(wish.device, wish.precision, extent.centered):
+            return wish.on_cpu()
     n, budget = extent.n_samples, budget_bytes(wish.budget)
     usable = int((1 - HEADROOM) * budget)
     reserve = _RESERVE if need.works_on_few else 0
@@ -153,20 +168,85 @@ def plan_features(X: Any, shape: tuple[int, int], wish: Placement) -> Placement:
     return replace(wish, budget=left, why=why)
 
 
-def left_beside(memory_budget: Any, taken: int, words: str) -> int:
-    """Return the bytes of a budget that are left beside so many; raise MemoryError where none are.
+def plan_family(n_samples: int, need: Need, wish: Placement) -> Placement:
+    """Return the bytes for the search in a family of kernels and for those that it selects: all but the solver's.
 
     Examples
     --------
-    >>> from manykernels.banks.plan import left_beside
-    >>> left_beside("1GB", 350_000_000, "matrices of 1000 samples")
-    500000000
+    >>> from manykernels.banks import Placement
+    >>> from manykernels.banks.planning import plan_family
+    >>> from manykernels.core.solver import Need
+    >>> plan_family(1000, Need(64_000_000), Placement("1GB")).budget
+    786000000
     """
-    budget = budget_bytes(memory_budget)
+    return _left_beside(need.n_bytes, f"matrices of {n_samples} samples", wish)
+
+
+def plan_base(family: Family, n_samples: int, wish: Placement) -> Placement:
+    """Return the bytes for the kernels that those of a family are made of: all but the matrices of its search."""
+    budget, need = budget_bytes(wish.budget), family.search_bytes(n_samples)
+    if need >= budget:
+        raise MemoryError(
+            f"memory_budget leaves {human_bytes(budget)}, but the search of {family!r} on {n_samples} samples needs "
+            f"{human_bytes(need)}."
+        )
+    return replace(wish, budget=budget - need)
+
+
+def spare_of_family(base: Any, budget: int) -> int:
+    """Return the bytes for the kernels that an optimizer collects from a family.
+
+    They are what the kernels that it is made of have left; a search without such kernels takes up to a half.
+    """
+    return budget // 2 if base is None or base.room.left is None else base.room.left
+
+
+def plan_alignment(n_samples: int, wish: Placement, *, is_list: bool) -> Placement:
+    """Return the bytes for kernels whose alignment is learned.
+
+    The kernels of a list get half of what the matrices leave: the other half is for blocks of their rows, from which
+    inner products of kernels with each other are made.
+    """
+    place = _left_beside(_ALIGNMENT_MATRICES * 8 * n_samples**2, f"matrices of {n_samples} samples", wish)
+    half = place.budget // 2
+    return replace(place, budget=half, spare=place.budget - half) if is_list else place
+
+
+def plan_stream(shape: tuple[int, int, int], wish: Placement, *, is_averaged: bool = False) -> Placement:
+    """Return the bytes for kernel values of a stochastic method: all but its scores, and the diagonals.
+
+    ``shape`` is that of the scores: outputs, samples and kernels.
+    """
+    n_outputs, n, m = shape
+    scores = 8 * n * m * (n_outputs * (_AVERAGED_SCORES if is_averaged else _SCORES) + 1)
+    return _left_beside(scores, f"the scores of {n} samples with {m} kernels", wish)
+
+
+def plan_kept_features(wish: Placement) -> Placement:
+    """Return the bytes in which a stochastic method may keep the features of all samples.
+
+    They are half: the other half is for those of the samples at hand, once more, and for the data.
+    """
+    place = _left_beside(0, "nothing else", wish)
+    half = place.budget // 2
+    return replace(place, budget=half, why=f"they are kept if they take no more than {human_bytes(half)}")
+
+
+def halves(budget: int) -> tuple[int, int]:
+    """Return the bytes for plain kernels and those for ladders where both are there: half each.
+
+    How many nodes a ladder takes is only known when it is bound.
+    """
+    return budget // 2, budget - budget // 2
+
+
+def _left_beside(taken: int, words: str, wish: Placement) -> Placement:
+    """Return what is left of a budget beside so many bytes; raise MemoryError where that is nothing."""
+    budget = budget_bytes(wish.budget)
     left = int((1 - HEADROOM) * budget) - taken
     if left <= 0:
         raise too_little(budget, words, taken)
-    return left
+    return replace(wish, budget=left, why=f"kernels get {human_bytes(left)} beside {words}")
 
 
 def too_little(budget: int, words: str, taken: float) -> MemoryError:
@@ -207,6 +287,18 @@ def _count(selection: Any, n_features: int) -> int:
     return min(len(selection), n_features) if hasattr(selection, "__len__") else n_features
 
 
+def device_holds(device: str, precision: str, is_centered: bool) -> bool:
+    """Return whether kernels can be on a device: centered ones, and values in double precision, need such numbers.
+
+    Examples
+    --------
+    >>> from manykernels.banks.planning import device_holds
+    >>> device_holds("cpu", "double", True)
+    True
+    """
+    return device == "cpu" or (precision == "single" and not is_centered) or Device(device).has_double
+
+
 def _stays_on_device(extent: Extent, need: Need, wish: Placement) -> bool:
     """Return whether the combined kernel had better not come back from the device.
 
@@ -214,8 +306,6 @@ def _stays_on_device(extent: Extent, need: Need, wish: Placement) -> bool:
     """
     if wish.device == "cpu":
         return False
-    if (wish.precision == "double" or extent.centered) and not Device(wish.device).has_double:
-        return False  # the kernels themselves are on the CPU then
     factor = 1 if not need.works_on_few else _FEW_SMOOTH if need.smooth else _FEW_KINKED
     return extent.n_samples > factor * LARGE
 
