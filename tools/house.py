@@ -20,6 +20,8 @@ SOURCE = ROOT / "src" / "manykernels"
 ASKED = ("problem.py", "inner", "outer", "literature", "alignment")
 # What tables and estimators of others may have: there, a question is the only way to know.
 FOREIGN = {"tocsr", "columns", "target_"}
+# What uses other layers as any user does: by their public names.
+OUTSIDE = ("reports", "tables", "cli")
 # What estimators are to know nothing of: where kernels are held.
 BELOW = (
     "inner",
@@ -67,6 +69,7 @@ def main() -> int:
     measures = [
         Measure("questions of type where things are asked", 51, 0, 4, list(type_questions(trees))),
         Measure("imports of holdings and inner solvers by estimators", 6, 0, 0, list(imports_below(trees))),
+        Measure("private names of other layers in reports, tables and cli", 1, 0, 0, list(private_names(trees))),
         Measure("modules that one file of estimators imports, at most", 40, 25, 25, busiest_imports(trees)),
         Measure("public classes that share a name", 6, 0, 0, list(shared_classes(trees))),
         Measure("file names that packages share", 23, 12, 4, list(shared_files())),
@@ -155,6 +158,25 @@ def imports_below(trees: dict[Path, ast.Module]) -> Iterator[str]:
             entries = [module, *(f"{module}.{alias.name}".removeprefix(".") for alias in node.names)]
             if any(f"{entry}.".startswith(f"{name}.") for entry in entries for name in BELOW):
                 yield f"{relative(path)}:{node.lineno} {module}"
+
+
+def private_names(trees: dict[Path, ast.Module]) -> Iterator[str]:
+    """Yield the attributes and imports of others that are private, where only public names are to be used."""
+    for path, tree in trees.items():
+        if relative(path).split("/")[0] not in OUTSIDE:
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and ast.unparse(node.value) not in ("self", "cls"):
+                names = [node.attr]
+            elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("manykernels."):
+                names = [alias.name for alias in node.names]
+            else:
+                continue
+            yield from (
+                f"{relative(path)}:{node.lineno} {name}"
+                for name in names
+                if name.startswith("_") and not name.startswith("__")
+            )
 
 
 def busiest_imports(trees: dict[Path, ast.Module]) -> list[str]:

@@ -15,8 +15,9 @@ from sklearn.svm import SVC
 
 from benchmarks.timing import seconds
 from manykernels.banks import bind
-from manykernels.inner import svm
+from manykernels.inner.smo import solve_box
 from manykernels.kernels import standard_bank
+from manykernels.losses import Hinge
 
 
 def problem(n: int) -> tuple:
@@ -43,13 +44,13 @@ def row(n: int, C: float) -> str:
     weights = np.full(bank.n_kernels, 1 / bank.n_kernels)
     K = bank.combine(weights).array
     moved = bank.combine(weights * (1 + 0.01 * rng.standard_normal(weights.size))).array
-    box = np.full(n, C)
+    lower, upper = Hinge().domain(y, np.full(n, C))
     repeats = 5 if n < 4000 else 3
     svc = seconds(lambda: SVC(kernel="precomputed", C=C, tol=1e-3).fit(K, y), repeats)
-    cold = seconds(lambda: svm.solve(K, y, box, tol=1e-3), repeats)
-    start = svm.solve(K, y, box, tol=1e-3).beta
-    warm = seconds(lambda: svm.solve(moved, y, box, start=start, tol=1e-3), repeats)
-    ours = dual_value(K, y, svm.solve(K, y, box, tol=1e-6).beta)
+    cold = seconds(lambda: solve_box(K, y, lower, upper, tol=1e-3), repeats)
+    start = solve_box(K, y, lower, upper, tol=1e-3).beta
+    warm = seconds(lambda: solve_box(moved, y, lower, upper, start=start, tol=1e-3), repeats)
+    ours = dual_value(K, y, solve_box(K, y, lower, upper, tol=1e-6).beta)
     theirs = dual_value(K, y, svc_beta(K, y, C, 1e-6))
     return (
         f"{n:6d} {C:7g} {svc * 1e3:9.2f} {cold * 1e3:9.2f} {warm * 1e3:9.2f} {svc / cold:9.1f} {svc / warm:9.1f} "

@@ -25,7 +25,7 @@ NUMBERS = "".join(f"{number}.5,{'xz'[number % 2]}\n" for number in range(60))
             "a,y\n1,2,x\n3,4,z\n", "more values, separated by commas, than its first line", id="too few names"
         ),
         pytest.param(f"a,a,y\n{ROWS}", "must have distinct column names; 'bad.csv' repeats a", id="repeated names"),
-        pytest.param(f"a,b,z\n{ROWS}", "--target must name a column of TABLE; got 'y'", id="unknown target"),
+        pytest.param(f"a,b,z\n{ROWS}", "--target must name a column of the table; got 'y'", id="unknown target"),
         pytest.param(ROWS.replace("z", "x").join(["a,b,y\n", ""]), "must have at least two classes", id="one class"),
         pytest.param(f"a,y\n{NUMBERS}unknown,x\n", "'a' mixes numbers with other text: 1 of ", id="mixed types"),
         pytest.param(f"a,b,y\n{ROWS}1,1,\n", "must have a value in every row; it lacks 1 of 13", id="missing target"),
@@ -65,7 +65,7 @@ def test_numbers_to_predict(folder, fail, target, message):
 @pytest.mark.usefixtures("folder")
 def test_no_file(fail):
     assert fail("fit", "absent.csv", "--target", "y") == (
-        "TABLE must be a file that exists; got 'absent.csv', but there is no such file."
+        "The table must be a file that exists; got 'absent.csv', but there is no such file."
     )
 
 
@@ -76,7 +76,9 @@ def test_a_folder(folder, fail):
 
 def test_many_numbers_that_are_taken_for_classes(folder, run):
     (folder / "many.csv").write_text("a,y\n" + "".join(f"{i},{i % 25}\n" for i in range(150)))
-    assert "note: The target has 25 different whole numbers" in run("fit", "many.csv", "--target", "y").err
+    printed = run("fit", "many.csv", "--target", "y").err
+    assert "note: The target has 25 different whole numbers" in printed
+    assert "each of which is a class: --regression would predict a number." in printed
 
 
 def test_a_number_that_was_taken_for_a_class(folder, fail):
@@ -84,3 +86,38 @@ def test_a_number_that_was_taken_for_a_class(folder, fail):
     assert "add --regression to predict a number, as 30 different ones suggest" in fail(
         "fit", "bad.csv", "--target", "y"
     )
+
+
+def test_a_class_of_one_row(folder, fail):
+    (folder / "bad.csv").write_text("a,y\n" + "".join(f"{i},{'x' if i else 'z'}\n" for i in range(9)))
+    assert fail("fit", "bad.csv", "--target", "y") == (
+        "The target needs two rows of each class to hold some out; class 'z' has one (remove it, or use --test-size 0)."
+    )
+
+
+def test_too_few_rows_to_hold_out(folder, fail):
+    (folder / "bad.csv").write_text("a,y\n1,x\n2,z\n3,x\n4,z\n")
+    assert fail("fit", "bad.csv", "--target", "y", "--test-size", "0.9").startswith(
+        "--test-size 0.9 splits 4 rows into 0 and 4;"
+    )
+    assert fail("fit", "bad.csv", "--target", "a", "--regression", "--test-size", "0.75") == (
+        "--test-size 0.75 leaves 1 rows for training; it needs 2."
+    )
+
+
+def test_what_views_can_say(folder, fail):
+    (folder / "mixed.csv").write_text("a,y\n" + "".join(f"{i}.5,{i % 2}\n" for i in range(40)) + "many,1\n")
+    assert fail("fit", "mixed.csv", "--target", "y").endswith("or call the column a category by --views.")
+    (folder / "same.csv").write_text("a,y\n" + "1,x\n1,z\n" * 6)
+    assert fail("fit", "same.csv", "--target", "y").endswith("(--views can say what a column is).")
+    (folder / "views.toml").write_text('[views]\nlab = ["lab_*"]\n')
+    assert fail("fit", "same.csv", "--target", "y", "--views", "views.toml") == (
+        "--views names 'lab_*', but the table has no such column besides the target."
+    )
+    (folder / "views.toml").write_text("")
+    assert fail("fit", "same.csv", "--target", "y", "--views", "views.toml").startswith(
+        "--views 'views.toml' must have"
+    )
+    (folder / "plain.csv").write_text("a,y\n" + "1,x\n2,z\n" * 6)
+    needed = "--views prefix needs columns such as rna_1 and rna_2"
+    assert fail("fit", "plain.csv", "--target", "y", "--views", "prefix").startswith(needed)

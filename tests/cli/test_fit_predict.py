@@ -129,7 +129,7 @@ class TestPredict:
 
     def test_missing_columns_are_named(self, model, people, fail):
         people.drop(columns=["city", "smokes"]).to_csv("less.csv", index=False)
-        assert fail("predict", model, "less.csv").startswith("TABLE lacks the columns 'city', 'smokes'")
+        assert fail("predict", model, "less.csv").startswith("The table lacks the columns 'city', 'smokes'")
 
     def test_output_folder_must_exist(self, model, fail):
         message = fail("predict", model, "people.csv", "--output", "absent/out.csv")

@@ -19,8 +19,8 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            (("fit", "absent.csv", "--target", "y"), "TABLE must be a file that exists; got 'absent.csv'"),
-            (("fit", "people.xlsx", "--target", "y"), "TABLE must end in one of .csv"),
+            (("fit", "absent.csv", "--target", "y"), "The table must be a file that exists; got 'absent.csv'"),
+            (("fit", "people.xlsx", "--target", "y"), "The table must end in one of .csv"),
             (("fit", "people.csv"), "the following arguments are required: --target"),
             (("fit", "people.csv", "--target", "chum"), "did you mean 'churn'?"),
             (("fit", "people.csv", "--target", "churn", "--regression"), "must hold finite numbers"),

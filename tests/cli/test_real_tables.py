@@ -70,6 +70,7 @@ class TestSummary:
         assert "note: The classes are uneven, class 'yes' has 17 of 180 training rows (9%)" in printed.err
         assert "balanced accuracy" in printed.out
         assert load("clinic.mkl").class_weight == "balanced"
+        assert "all classes count alike; --balance no lets all rows count alike." in printed.err
         run(*FIT, "--balance", "no")
         assert load("clinic.mkl").class_weight is None
 
@@ -147,6 +148,7 @@ class TestJSON:
         total = sum(view["weight"] for view in result["weights"]["views"])
         assert total == pytest.approx(sum(kernel["weight"] for kernel in result["weights"]["kernels"]))
         assert result["certificate"]["converged"] is True
+        assert any(note.endswith("--balance no lets all rows count alike.") for note in result["notes"])
         assert result["certificate"]["gap"] <= 1e-3
         assert set(result["scores"]["learned"]) == {"accuracy", "balanced_accuracy"}
         assert result["scores"]["constant"]["balanced_accuracy"] == 0.5

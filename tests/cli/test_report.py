@@ -58,7 +58,7 @@ def test_bad_input(model, table, fail, folder):
     assert "there is no file 'absent.mkl'" in fail("report", "absent.mkl", "people.csv")
     assert "a whole number of at least 2" in fail("report", model, "people.csv", "--folds", 1)
     table.drop(columns="ill").to_csv("without.csv", index=False)
-    assert "TABLE must hold the target 'ill'" in fail("report", model, "without.csv")
+    assert "The table must hold the target 'ill'" in fail("report", model, "without.csv")
     table.assign(ill="maybe").iloc[:40].to_csv("other.csv", index=False)
     assert "The target 'ill' must have at least two classes" in fail("report", model, "other.csv")
     MKLClassifier().fit(np.arange(20.0)[:, None], np.arange(20) % 2).save("python.mkl")
@@ -66,30 +66,27 @@ def test_bad_input(model, table, fail, folder):
     assert not list(folder.glob("*.html"))
 
 
-def test_the_rows_that_fit_held_out(people, run, folder):
-    told = re.compile(r"On 30 rows of test data, which it has not seen, the fitted model itself has accuracy ([\d.]+)%")
+@pytest.fixture
+def asked(monkeypatch):
+    """What the command asks of the model's method, which then makes no report: cross-validation takes seconds."""
+    calls = []
+
+    def report(model, X, y, path, **options):
+        calls.append(options)
+        raise ValueError("Asked.")
+
+    monkeypatch.setattr(MKLClassifier, "report", report)
+    return calls
+
+
+def test_a_page_with_the_rows_that_fit_held_out_and_facts_of_the_table(people, run, folder):
     fitted = json.loads(run("fit", "people.csv", "--target", "churn", "--json").out)
-    run("report", "people.mkl", "people.csv", "--folds", 2)
-    page = (folder / "people.html").read_text(encoding="utf-8")
-    assert float(told.search(page)[1]) == pytest.approx(100 * fitted["scores"]["learned"]["accuracy"], abs=0.05)
-    assert "`fit --cv` chose" not in page
-    table = pd.read_csv("people.csv")
-    for other in (table.sample(frac=1, random_state=0), table.iloc[:100]):  # in other places, the rows are others
-        other.to_csv("other.csv", index=False)
-        run("report", "people.mkl", "other.csv", "--folds", 2)
-        assert not told.search((folder / "people.html").read_text(encoding="utf-8"))
-
-
-def test_settings_that_were_chosen_are_said_to_be(people, run, folder):
-    run("fit", "people.csv", "--target", "churn", "--cv", 2)
-    run("report", "people.mkl", "people.csv", "--folds", 2)
-    assert "`fit --cv` chose C and the norm on rows" in (folder / "people.html").read_text(encoding="utf-8")
-
-
-def test_facts_are_of_the_table(people, run, folder):
-    run("fit", "people.csv", "--target", "churn")
     run("report", "people.mkl", "people.csv", "--folds", 2, "--max-rows", 50)
     page = (folder / "people.html").read_text(encoding="utf-8")
+    told = r"On 30 rows of test data, which it has not seen, the fitted model itself has accuracy ([\d.]+)%"
+    accuracy = 100 * fitted["scores"]["learned"]["accuracy"]
+    assert float(re.search(told, page)[1]) == pytest.approx(accuracy, abs=0.05)
+    assert "`fit --cv` chose" not in page
     facts = dict(re.findall(r"<dt>([\w ]+)</dt><dd>(.*?)</dd>", page))
     gaps = int(people["age [years]"].isna().sum())
     assert gaps > 0
@@ -99,3 +96,24 @@ def test_facts_are_of_the_table(people, run, folder):
     assert facts["rows"] == "120"
     counts = people["churn"].value_counts()
     assert facts["classes"] == f"no ({counts['no']}), yes ({counts['yes']})"
+
+
+def test_rows_that_were_held_out_are_known_in_the_same_table_only(people, run, fail, asked):
+    run("fit", "people.csv", "--target", "churn")
+    table = pd.read_csv("people.csv")
+    for other in (table, table.sample(frac=1, random_state=0), table.iloc[:100]):  # in other places, rows are others
+        other.to_csv("other.csv", index=False)
+        assert fail("report", "people.mkl", "other.csv") == "Asked."
+    assert asked[0]["X_test"].shape[0] == asked[0]["y_test"].size == 30
+    for options in asked[1:]:
+        assert options["X_test"] is None
+        assert options["y_test"] is None
+
+
+@pytest.mark.usefixtures("people")
+def test_settings_that_were_chosen_are_said_to_be(run, fail, asked):
+    """In a note; notes are on the page, as those on the encoding are."""
+    run("fit", "people.csv", "--target", "churn", "--cv", 2)
+    assert fail("report", "people.mkl", "people.csv") == "Asked."
+    assert any("`fit --cv` chose C and the norm on rows" in note for note in asked[0]["notes"])
+    assert any("encoded as when the model was made" in note for note in asked[0]["notes"])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from manykernels.core.samples import distinct_samples
+from manykernels.core.samples import Samples, distinct_samples
 
 FORMS = {"dense": np.asarray, "sparse": sp.csr_matrix}
 every_form = pytest.mark.parametrize("form", FORMS)
@@ -114,3 +114,25 @@ def test_the_last_samples_are_a_random_part():
     rows = distinct_samples(X, np.zeros(400), np.ones(400)).rows
     assert abs(X[rows[-100:]].mean()) < 0.3
     assert not np.array_equal(rows, np.sort(rows))
+
+
+class TestEveryRowIsASample:
+    def test_all_count(self):
+        X = np.ones((4, 2))
+        samples = Samples.all_of(np.array([1.0, 2.0, 1.0, 0.5]))
+        assert samples.rows.tolist() == samples.owner.tolist() == [0, 1, 2, 3]
+        assert samples.weight.tolist() == [1.0, 2.0, 1.0, 0.5]
+        assert samples.of(X) is X  # a table on disk is not copied
+        np.testing.assert_array_equal(samples.spread(np.arange(4.0)), np.arange(4.0))
+
+    def test_rows_without_a_weight_do_not(self):
+        samples = Samples.all_of(np.array([0.0, 2.0, 1e-310, 3.0]))
+        assert samples.rows.tolist() == [1, 3]
+        assert samples.owner.tolist() == [-1, 0, -1, 1]
+        assert samples.weight.tolist() == [2.0, 3.0]
+        np.testing.assert_array_equal(samples.spread(np.array([5.0, 7.0])), [0.0, 5.0, 0.0, 7.0])
+        np.testing.assert_array_equal(samples.of(np.eye(4)), np.eye(4)[[1, 3]])
+
+    def test_no_weight_at_all_is_an_error(self):
+        with pytest.raises(ValueError, match=r"^sample_weight is zero for every sample"):
+            Samples.all_of(np.zeros(3))

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC, SVR
 
-from manykernels.inner import smo, svm, svr
+from manykernels.inner import smo
+from manykernels.losses import EpsilonInsensitive, Hinge
 from tests.reference import oracle
 
 TIGHT = 1e-9  # of libsvm; its objective is then exact to far below 1e-6
@@ -36,6 +37,12 @@ def noisy_labels(X, share=0.5, seed=0):
 
 def regression_target(X, seed=0):
     return X[:, 0] + np.sin(2 * X[:, 1]) + 0.2 * np.random.default_rng(seed).standard_normal(len(X))
+
+
+def solve(loss, K, y, C, tol=1e-3, **options):
+    """Return the machine of a loss whose dual is a box, as the library's own rule for matrices asks for it."""
+    box = loss.box(y, C)
+    return smo.solve_box(K, box.linear, box.lower, box.upper, epsilon=box.epsilon, tol=tol * box.unit, **options)
 
 
 def box_of(y, C):
@@ -92,7 +99,7 @@ def libsvm_beta(K, y, C):
 def test_hinge_reaches_libsvm(kernel, C):
     X = points(80)
     K, y, costs = KERNELS[kernel](X), noisy_labels(X), np.full(80, C)
-    solution = svm.solve(K, y, costs, tol=1e-6)
+    solution = solve(Hinge(), K, y, costs, tol=1e-6)
     assert solution.converged
     expected = oracle.svm_dual_value(K, y, costs, libsvm_beta(K, y, costs))
     assert oracle.svm_dual_value(K, y, costs, solution.beta) == pytest.approx(expected, rel=1e-6)
@@ -106,7 +113,7 @@ def test_hinge_with_a_weight_for_each_sample_and_rare_classes(share):
     X = points(90, seed=1)
     y = noisy_labels(X, share)
     K, costs = gaussian(X, 1.0), np.random.default_rng(2).uniform(0.01, 30.0, 90)
-    solution = svm.solve(K, y, costs, tol=1e-6)
+    solution = solve(Hinge(), K, y, costs, tol=1e-6)
     expected = oracle.svm_dual_value(K, y, costs, libsvm_beta(K, y, costs))
     assert oracle.svm_dual_value(K, y, costs, solution.beta) == pytest.approx(expected, rel=1e-6)
     assert_feasible(solution.beta, *box_of(y, costs))
@@ -118,15 +125,15 @@ def test_samples_of_weight_zero_take_no_part():
     y, K = noisy_labels(X), gaussian(X, 1.0)
     costs = np.where(np.arange(60) % 3 == 0, 0.0, 2.0)
     used = costs > 0
-    solution = svm.solve(K, y, costs, tol=1e-8)
-    alone = svm.solve(np.ascontiguousarray(K[np.ix_(used, used)]), y[used], costs[used], tol=1e-8)
+    solution = solve(Hinge(), K, y, costs, tol=1e-8)
+    alone = solve(Hinge(), np.ascontiguousarray(K[np.ix_(used, used)]), y[used], costs[used], tol=1e-8)
     assert np.all(solution.beta[~used] == 0.0)
     np.testing.assert_allclose(solution.beta[used], alone.beta, atol=1e-6)
 
 
 @pytest.mark.parametrize("y", [np.ones(5), -np.ones(5)], ids=["positive", "negative"])
 def test_one_class_has_nothing_to_balance(y):
-    solution = svm.solve(np.eye(5), y, np.ones(5))
+    solution = solve(Hinge(), np.eye(5), y, np.ones(5))
     assert np.all(solution.beta == 0.0)
     assert solution.converged
 
@@ -143,7 +150,7 @@ def test_epsilon_insensitive_reaches_libsvm(kernel, C, epsilon):
     reference = SVR(C=C, epsilon=epsilon, kernel="precomputed", tol=1e-8).fit(K, y)
     expected_beta = np.zeros(70)
     expected_beta[reference.support_] = reference.dual_coef_[0]
-    solution = svr.solve(K, y, np.full(70, C), epsilon=epsilon, tol=1e-7)
+    solution = solve(EpsilonInsensitive(epsilon), K, y, np.full(70, C), tol=1e-7)
     assert solution.converged
     expected = svr_value(K, y, expected_beta, epsilon)
     assert svr_value(K, y, solution.beta, epsilon) == pytest.approx(expected, rel=1e-6)
@@ -154,7 +161,7 @@ def test_epsilon_insensitive_reaches_libsvm(kernel, C, epsilon):
 
 def test_a_tube_wider_than_the_data_needs_no_support_vector():
     X = points(30)
-    solution = svr.solve(gaussian(X, 1.0), regression_target(X), np.ones(30), epsilon=100.0)
+    solution = solve(EpsilonInsensitive(100.0), gaussian(X, 1.0), regression_target(X), np.ones(30))
     assert np.all(solution.beta == 0.0)
     assert solution.converged
 
@@ -163,13 +170,13 @@ def test_a_tube_wider_than_the_data_needs_no_support_vector():
 def test_the_unit_of_the_target_does_not_matter(unit):
     X = points(50, seed=5)
     K, y, C = gaussian(X, 1.0), regression_target(X), np.full(50, 2.0)
-    base = svr.solve(K, y, C, epsilon=0.1, tol=1e-8)
-    scaled = svr.solve(K, unit * y, unit * C, epsilon=0.1 * unit, tol=1e-8)
+    base = solve(EpsilonInsensitive(0.1), K, y, C, tol=1e-8)
+    scaled = solve(EpsilonInsensitive(0.1 * unit), K, unit * y, unit * C, tol=1e-8)
     np.testing.assert_allclose(scaled.beta, unit * base.beta, atol=1e-6 * unit)
 
 
 def test_a_constant_target_is_the_intercept():
-    solution = svr.solve(np.eye(6), np.full(6, 3.0), np.ones(6), epsilon=0.0)
+    solution = solve(EpsilonInsensitive(0.0), np.eye(6), np.full(6, 3.0), np.ones(6))
     assert np.all(solution.beta == 0.0)
 
 
@@ -185,9 +192,9 @@ def test_without_intercept_against_cvxpy(loss, kernel, C):
     y = noisy_labels(X) if loss == "hinge" else regression_target(X)
     expected, _ = oracle.solve_dual([K], y, C, loss, np.inf, fit_intercept=False)
     if loss == "hinge":
-        solution, box, epsilon = svm.solve(K, y, costs, intercept=False, tol=1e-7), box_of(y, costs), 0.0
+        solution, box, epsilon = solve(Hinge(), K, y, costs, intercept=False, tol=1e-7), box_of(y, costs), 0.0
     else:
-        solution = svr.solve(K, y, costs, epsilon=0.1, intercept=False, tol=1e-7)
+        solution = solve(EpsilonInsensitive(0.1), K, y, costs, intercept=False, tol=1e-7)
         box, epsilon = (-costs, costs), 0.1
     assert solution.converged
     assert svr_value(K, y, solution.beta, epsilon) == pytest.approx(expected, rel=1e-6)
@@ -204,7 +211,7 @@ def test_without_intercept_against_projected_gradient():
     beta, step = np.zeros(30), 1 / np.linalg.eigvalsh(K)[-1]
     for _ in range(5000):
         beta = np.clip(beta - step * (K @ beta - y), lower, upper)
-    solution = svm.solve(K, y, costs, intercept=False, tol=1e-9)
+    solution = solve(Hinge(), K, y, costs, intercept=False, tol=1e-9)
     assert svr_value(K, y, solution.beta, 0.0) == pytest.approx(svr_value(K, y, beta, 0.0), rel=1e-9)
 
 
@@ -221,7 +228,7 @@ def test_shrinking(intercept):
     """With most samples settled at a bound, the solver works on the rest, and still returns for all of them."""
     _, K, y = many()
     costs = np.full(600, 10.0)
-    solution = svm.solve(K, y, costs, intercept=intercept, tol=1e-6)
+    solution = solve(Hinge(), K, y, costs, intercept=intercept, tol=1e-6)
     box = box_of(y, costs)
     still_moving = smo.movable(solution.gradient, solution.beta, *box, 0.0, intercept, 0.0)
     assert solution.n_iter > 600  # more than the bursts on all samples that come first
@@ -238,7 +245,7 @@ def test_shrinking(intercept):
 def test_shrinking_with_a_tube():
     X, K, _ = many()
     y, costs = regression_target(X), np.full(600, 5.0)
-    solution = svr.solve(K, y, costs, epsilon=0.3, tol=1e-6)
+    solution = solve(EpsilonInsensitive(0.3), K, y, costs, tol=1e-6)
     assert solution.converged
     assert violation(K, y, -costs, costs, solution.beta, 0.3) <= 1.01e-6 * np.std(y)
     assert_consistent(solution, K, y)
@@ -291,8 +298,8 @@ def test_warm_start_ends_where_a_cold_start_ends(loss, intercept, begin):
 def test_a_solution_is_its_own_best_start():
     X = points(80, seed=9)
     K, y, costs = gaussian(X, 1.0), noisy_labels(X), np.full(80, 3.0)
-    cold = svm.solve(K, y, costs, tol=1e-6)
-    again = svm.solve(K, y, costs, start=cold.beta, tol=1e-5)
+    cold = solve(Hinge(), K, y, costs, tol=1e-6)
+    again = solve(Hinge(), K, y, costs, start=cold.beta, tol=1e-5)
     assert again.n_iter == 0
     np.testing.assert_allclose(again.beta, cold.beta, atol=1e-12)
 
@@ -333,6 +340,6 @@ def test_hostile_scales():
     y = noisy_labels(X)
     for unit in (1e-8, 1e8):
         K, costs = unit * gaussian(X, 1.0), np.full(40, 1 / unit)
-        solution = svm.solve(K, y, costs, tol=1e-6)
+        solution = solve(Hinge(), K, y, costs, tol=1e-6)
         assert solution.converged
         assert violation(K, y, *box_of(y, costs), solution.beta) <= 1e-5

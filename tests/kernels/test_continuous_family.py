@@ -160,8 +160,7 @@ def test_widths_of_their_own_are_never_worse_than_a_common_one(kind, seed):
     common, own = (bind_family(GaussianFamily(0.1, 10.0, per_feature=each), X).best(M) for each in (False, True))
     assert own.value >= common.value - 1e-6 * abs(common.value)
     assert own.value == pytest.approx(scaled_value(X, M, own.member.key))
-    assert own.bound >= own.value
-    assert not own.is_exact
+    assert own.bound > own.value + 1e-6 * abs(own.value)  # the search is not exact, and does not say so
     assert all(0.1 <= width <= 10.0 for width in own.member.key)
 
 
@@ -358,7 +357,6 @@ def test_an_own_family_of_one_parameter(kind):
     on_grid = max(np.sum(M * Rational(w, 1.0).compute(X, X)) for w in np.geomspace(0.05, 20, 600))
     assert best.value >= on_grid - 1e-5 * abs(on_grid)
     assert best.bound == np.inf
-    assert not best.is_exact
 
 
 @pytest.mark.parametrize("family", [TwoParameters(), WithDerivatives()], ids=["differences", "derivatives"])

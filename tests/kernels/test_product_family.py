@@ -183,6 +183,11 @@ def test_the_best_is_the_enumerated_one_on_small_families(base, seed, prior):
     assert best.bound >= max(values.values()) * (1 - 1e-6)
 
 
+def is_exact(best):
+    """Whether the bound says that no kernel is better, to six digits."""
+    return best.bound <= best.value + 1e-6 * abs(best.value)
+
+
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("r", [12, 40])
 def test_the_bound_is_one_also_where_the_beam_is_narrow(r, seed):
@@ -192,7 +197,7 @@ def test_the_bound_is_one_also_where_the_beam_is_narrow(r, seed):
     values = [inner(M, K) for K in naive(base, V, 3).values()]
     assert best.value <= max(values) * (1 + 1e-5)
     assert best.bound >= max(values) * (1 - 1e-6)
-    assert not best.is_exact or best.value >= max(values) * (1 - 1e-5)
+    assert not is_exact(best) or best.value >= max(values) * (1 - 1e-5)
 
 
 def test_the_bound_holds_where_the_beam_misses(monkeypatch):
@@ -205,14 +210,14 @@ def test_the_bound_holds_where_the_beam_misses(monkeypatch):
         best = bind_family(ProductKernels(base, 3), V).best(M)
         largest = max(inner(M, K) for K in naive(base, V, 3).values())
         assert best.bound >= largest * (1 - 1e-6)
-        assert not (best.is_exact and best.value < largest * (1 - 1e-5))
+        assert not (is_exact(best) and best.value < largest * (1 - 1e-5))
         missed += best.value < largest * (1 - 1e-5)
     assert missed > 0
 
 
 def test_few_members_make_an_exact_search():
     best = bind_family(ProductKernels(LINEAR, 2), X).best(psd(14, 1))
-    assert best.is_exact
+    assert is_exact(best)
     assert best.bound >= best.value
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import load_iris
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
@@ -167,8 +167,9 @@ def test_few_rows_of_a_class():
         assess(MKLRegressor([Linear()]), X[:5], X[:5, 0], folds=3)
 
 
-@pytest.mark.parametrize("model", [MKLClassifier([Gaussian(1.0), Linear()]), MKLClassifierCV(Cs=[1.0], cv=2)])
-def test_a_class_of_two_rows_among_others(model):
+@pytest.mark.parametrize("estimator", [MKLClassifier(), MKLClassifierCV(Cs=[1.0], norms=[1.0], cv=2)])
+def test_a_class_of_two_rows_among_others(estimator):
+    model = clone(estimator).set_params(kernels=[Gaussian(1.0), Linear()])
     X, y = load_iris(return_X_y=True)
     X, y = X[:102:2], y[:102:2]  # one row of the last class
     found = assess(model, np.vstack([X, X[-1:] + 0.1]), np.append(y, y[-1]), folds=5)

@@ -233,7 +233,7 @@ class TestTwins:
 
 class TestModelFiles:
     def test_chosen_kernels_are_said_to_be(self, iris, tmp_path):
-        X, y = iris
+        X, y = iris[0].iloc[::3], iris[1][::3]
         kernels = [Gaussian(width, columns=[j]) for j in range(4) for width in (0.3, 1.0, 3.0)]
         MKLClassifier(kernels).fit(X, y).save(tmp_path / "iris.mkl")
         opened = load(tmp_path / "iris.mkl")
@@ -244,7 +244,7 @@ class TestModelFiles:
 
     def test_standard_kernels_are_whole(self, fitted, iris, tmp_path):
         fitted.save(tmp_path / "iris.mkl")
-        assert "scores may be too good" not in load(tmp_path / "iris.mkl").report(*iris, folds=2).html
+        assert "scores may be too good" not in load(tmp_path / "iris.mkl").report(*iris, folds=2, max_samples=50).html
 
 
 def test_two_stages(iris):
@@ -323,6 +323,38 @@ def test_matrices_one_by_one(iris):
         model.kernel_matrices(X[:10], [7])
 
 
+class TestColumnsOfKernels:
+    def test_kernels_one_by_one(self, iris):
+        X, y = iris[0].to_numpy(), iris[1]
+        kernels = [Gaussian(1.0), Linear(columns=[2, 0]), Gaussian(0.5, columns=[3])]
+        model = MKLClassifier(kernels, norm=np.inf).fit(X, y)
+        assert [columns.tolist() for columns in model.kernel_columns([2, 0, 1])] == [[3], [0, 1, 2, 3], [0, 2]]
+        with pytest.raises(ValueError, match="places must be of kernels in active_, got 7"):
+            model.kernel_columns([7])
+
+    def test_each_class_with_its_own_kernels(self, iris):
+        X, y = iris[0].to_numpy(), iris[1]
+        model = MKLClassifier([Gaussian(1.0, columns=[j]) for j in range(4)], shared_weights=False).fit(X, y)
+        assert model.weights_.shape == (3, 4)
+        active = np.flatnonzero(model.weights_.any(axis=0))
+        assert [columns.tolist() for columns in model.kernel_columns(active)] == [[j] for j in active]
+
+    def test_ladders_on_nodes_have_the_columns_of_their_group(self, iris):
+        X, y = iris[0].to_numpy(), iris[1]
+        ladders = [GaussianLadder([j], low=0.1, high=10.0, count=50, group="petal") for j in (2, 3)]
+        model = MKLClassifier([*ladders, Gaussian(1.0, columns=[0])], norm=2).fit(X, y)
+        columns = dict(zip(model.active_.tolist(), model.kernel_columns(model.active_), strict=True))
+        assert len(columns) == 101
+        for k, name in enumerate(model.kernel_names_):
+            assert columns[k].tolist() == ([0] if name.endswith("x0") else [2, 3])
+
+    def test_a_product_has_those_of_the_learned_kernel(self, iris):
+        X, y = iris[0].to_numpy()[:100], iris[1][:100]
+        model = MKLClassifier([Gaussian(1.0, columns=[j]) for j in range(4)], combination="product").fit(X, y)
+        for columns in model.kernel_columns(model.active_):
+            np.testing.assert_array_equal(columns, range(4))
+
+
 def test_balanced_classes_are_scored_alike():
     rng = np.random.default_rng(0)
     y = np.repeat(["common", "rare"], [100, 20])
@@ -365,6 +397,13 @@ class TestNarrowKernels:
         assert "too narrow to generalize" in text
         assert '"narrow":["yes","",""]' in report.html
         assert report.learned.too_narrow.refits == pytest.approx([1 / 3, 1 / 3])
+
+    def test_that_share_a_name_have_columns_of_their_own(self):
+        X = np.random.default_rng(0).normal(size=(60, 3))
+        kernels = [Gaussian(width, columns=[j], label="one") for j, width in ((0, 1e-6), (1, 1e-6), (2, 1.0))]
+        found = describe(MKLClassifier(kernels, norm=np.inf).fit(X, X[:, 2] > 0), X)
+        np.testing.assert_array_equal(found.narrow, [True, True, False])
+        assert {part.name: part.share for part in found.by_feature} == pytest.approx({"x2": 1 / 3, "x0": 0, "x1": 0})
 
     def test_of_a_ladder(self, iris):
         X, y = iris[0].to_numpy(), iris[1]

@@ -29,7 +29,7 @@ class TestPrefix:
         assert read_views("prefix").assign(["other_a", "other_b", "c"]) == {"other": ["other_a", "other_b", "c"]}
 
     def test_no_prefix(self):
-        with pytest.raises(ValueError, match="--views prefix needs columns such as rna_1 and rna_2"):
+        with pytest.raises(ValueError, match="views='prefix' needs columns such as rna_1 and rna_2"):
             read_views("prefix").assign(["age", "city", "lab_hb", "_x", "_y"])
 
 
@@ -61,9 +61,9 @@ class TestFile:
         assert views.kinds_of(NAMES) == {"lab_hb": "text", "lab_crp": "ignore", "zip.code": "category"}
 
     def test_names_that_are_not_there(self):
-        with pytest.raises(ValueError, match=r"names 'lab_h', but TABLE has no such .*\(did you mean 'lab_hb'\?\)"):
+        with pytest.raises(ValueError, match=r"names 'lab_h', but the table has no such .*\(did you mean 'lab_hb'\?\)"):
             Views(kinds={"lab_h": "text"}).kinds_of(NAMES)
-        with pytest.raises(ValueError, match=r"names 'rna_\*', but TABLE has no such column"):
+        with pytest.raises(ValueError, match=r"names 'rna_\*', but the table has no such column"):
             Views(patterns={"rna": ["rna_*"]}).kinds_of(NAMES)
 
     @pytest.mark.parametrize(
@@ -87,5 +87,5 @@ class TestFile:
 
     @pytest.mark.parametrize(("given", "problem"), [("absent.toml", "no such file"), ("suffix", "got 'suffix'")])
     def test_no_file(self, given, problem):
-        with pytest.raises(ValueError, match=f"--views must be 'prefix' or a file that ends in .toml; .*{problem}"):
+        with pytest.raises(ValueError, match=f"^views must be 'prefix' or a file that ends in .toml; .*{problem}"):
             read_views(given)

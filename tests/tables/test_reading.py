@@ -217,7 +217,7 @@ class TestLIBSVM:
         [("", "has 0 rows"), ("1 one:2\n", "number:value pairs"), ("1 1;2\n", "number:value pairs")],
     )
     def test_bad_content(self, write, content, message):
-        with pytest.raises(ValueError, match=f"TABLE.*{message}"):
+        with pytest.raises(ValueError, match=f"The table.*{message}"):
             read_table(write("bad.svm", content))
 
     def test_too_wide(self, write):

@@ -85,15 +85,15 @@ class TestTakeTarget:
             (
                 "churm",
                 False,
-                r"--target must name a column of TABLE; got 'churm' \(did you mean 'churn'\?\)\.",
+                r"^target must name a column of the table; got 'churm' \(did you mean 'churn'\?\)\.",
             ),
             ("CHURN", False, r"did you mean 'churn'"),
             ("zzzzzz", False, r"the columns are 'age', 'churn'"),
             ("gap", True, r"'gap' must have a value in every row; it lacks 1 of 4 \(first in row 2\)"),
             ("same", False, "'same' must have at least two classes; it is x in every row"),
             ("huge", False, r"1e\+300 is too large to be told from others"),
-            ("price", False, r"fractions such as 1\.5, so add --regression"),
-            ("churn", True, "'churn' must hold finite numbers for --regression; it holds 'no'"),
+            ("price", False, r"fractions such as 1\.5, so add regression=True to predict a number"),
+            ("churn", True, "'churn' must hold finite numbers for regression; it holds 'no'"),
             ("five", True, "'five' must vary; it is 5 in every row"),
         ],
     )

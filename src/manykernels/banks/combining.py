@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,55 @@ import numpy as np
 from manykernels.banks.asked import checked_weights
 from manykernels.banks.learned import Kept, LearnedKernel, Terms
 from manykernels.banks.placement import Placement
-from manykernels.compute.combined import CombinedMatrix
+from manykernels.compute.combined import CombinedMatrix, Rounded
 from manykernels.core.results import Iterate
 from manykernels.kernels.shared_distances import BoundKernel
+
+# Samples of a problem that is solved in memory for a first guess of the weights, at most.
+MOST_COARSE = 3000
+
+
+def coarse_samples(n_samples: int) -> int:
+    """Return how many samples a problem may have that is solved for a first guess of the weights.
+
+    Examples
+    --------
+    >>> from manykernels.banks.combining import coarse_samples
+    >>> coarse_samples(1000), coarse_samples(10**6)
+    (250, 3000)
+    """
+    return min(n_samples // 4, MOST_COARSE)
+
+
+def put_together(
+    size: int, pieces: Iterable[tuple[np.ndarray, np.ndarray]], lead: tuple[int, ...] = (), trail: tuple[int, ...] = ()
+) -> np.ndarray:
+    """Return the values of all kernels, of which several banks have some each.
+
+    Parameters
+    ----------
+    size : int
+        The number of kernels.
+    pieces : iterable of (places, values)
+        Places of kernels in the result, and their values, of shape (*lead, len(places), *trail).
+    lead, trail : tuples of int
+
+    Returns
+    -------
+    ndarray of shape (*lead, size, *trail)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.banks.combining import put_together
+    >>> put_together(3, [(np.array([2, 0]), np.array([5.0, 6.0])), (np.array([1]), np.array([7.0]))])
+    array([6., 7., 5.])
+    """
+    out = np.empty((*lead, size, *trail))
+    by_kernel = np.moveaxis(out, len(lead), 0)
+    for places, values in pieces:
+        by_kernel[places] = np.moveaxis(values, len(lead), 0)
+    return out
 
 
 class CombinesToMatrix(ABC):
@@ -115,3 +162,31 @@ class CombinesToMatrix(ABC):
         """Return the size of the error that centering leaves in the values of the combined kernel."""
         errors = self.centering_errors
         return 0.0 if errors is None else float(weights @ errors)
+
+
+class WeighedKernel(Rounded):
+    """What combined kernels share that are no matrix in memory: they take other weights again and again.
+
+    ``_renew`` does what is to be done with other weights.
+    """
+
+    def __init__(self, bank: Any) -> None:
+        self._bank, self.n_samples, self.unit_roundoff = bank, bank.n_samples, bank.unit_roundoff
+        self._weights = np.zeros(bank.n_kernels)
+        self._diagonal: np.ndarray | None = np.zeros(self.n_samples)
+
+    def weigh(self, weights: np.ndarray) -> None:
+        """Take other weights; what was computed with the last ones is forgotten."""
+        if not np.array_equal(weights, self._weights):
+            self._weights, self._diagonal = weights.copy(), None
+            self._renew()
+
+    def _renew(self) -> None:
+        raise NotImplementedError
+
+    def diagonal(self) -> np.ndarray:
+        """Return the diagonal; every solve asks for it, and it is computed once."""
+        if self._diagonal is None:
+            active = np.flatnonzero(self._weights)
+            self._diagonal = self._weights[active] @ self._bank.diagonal(active)
+        return self._diagonal

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from manykernels.banks.asked import checked_places, checked_weights
-from manykernels.banks.combining import CombinesToMatrix
+from manykernels.banks.combining import CombinesToMatrix, put_together
 from manykernels.banks.ladder_bank import LadderBank
 from manykernels.banks.learned import Terms
 from manykernels.banks.packed import OFFERS, PackedBank
@@ -60,11 +60,11 @@ class CompositeBank(CombinesToMatrix):
 
     def quad_forms(self, beta: np.ndarray, subset: np.ndarray | None = None) -> np.ndarray:
         """Return beta' K_k beta of the kernels of the subset (default: all)."""
-        return self._each(subset, (*np.shape(beta)[:-1],), lambda part, own: part.quad_forms(beta, own))
+        return self._each(subset, lambda part, own: part.quad_forms(beta, own), lead=np.shape(beta)[:-1])
 
     def inner_products(self, M: np.ndarray, subset: np.ndarray | None = None) -> np.ndarray:
         """Return the Frobenius inner products <K_k, M>."""
-        return self._each(subset, (), lambda part, own: part.inner_products(M, own))
+        return self._each(subset, lambda part, own: part.inner_products(M, own))
 
     def centered_squares(self, weight: np.ndarray) -> np.ndarray:
         """Return ||K_c||_w^2 of all kernels."""
@@ -72,41 +72,36 @@ class CompositeBank(CombinesToMatrix):
 
     def largest_diagonals(self, subset: np.ndarray) -> np.ndarray:
         """Return an upper bound of the diagonal of each kernel of the subset."""
-        return self._each(subset, (), lambda part, own: part.largest_diagonals(own))
+        return self._each(subset, lambda part, own: part.largest_diagonals(own))
 
     def matvecs(self, beta: np.ndarray, subset: np.ndarray | None = None, *, on_support: bool = False) -> np.ndarray:
         """Return K_k beta for the kernels of the subset (default: all), shape (len(subset), n)."""
-        return self._rows_of(subset, (beta.size,), lambda part, own: part.matvecs(beta, own, on_support=on_support))
+        return self._each(subset, lambda part, own: part.matvecs(beta, own, on_support=on_support), trail=(beta.size,))
 
     def rows(self, indices: Any, subset: np.ndarray | None = None) -> np.ndarray:
         """Return the given rows of the kernels of the subset, shape (len(subset), len(indices), n)."""
         shape = (len(indices), self.n_samples)
-        return self._rows_of(subset, shape, lambda part, own: part.rows(indices, own))
+        return self._each(subset, lambda part, own: part.rows(indices, own), trail=shape)
 
     def diagonal(self, subset: np.ndarray | None = None) -> np.ndarray:
         """Return the diagonals of the kernels of the subset, shape (len(subset), n)."""
-        return self._rows_of(subset, (self.n_samples,), lambda part, own: part.diagonal(own))
+        return self._each(subset, lambda part, own: part.diagonal(own), trail=(self.n_samples,))
 
-    def _rows_of(self, subset: np.ndarray | None, shape: tuple[int, ...], compute: Callable) -> np.ndarray:
-        """Return what the parts compute for each kernel of the subset, shape (len(subset), *shape)."""
+    def _each(
+        self, subset: np.ndarray | None, compute: Callable, lead: tuple[int, ...] = (), trail: tuple[int, ...] = ()
+    ) -> np.ndarray:
+        """Return what the parts compute for each kernel of the subset, shape (*lead, len(subset), *trail)."""
         chosen = checked_places(subset, self.n_kernels)
+        pieces = ((where, compute(part, local)) for part, where, local in self._owners(chosen))
+        return put_together(chosen.size, pieces, lead, trail)
+
+    def _owners(self, chosen: np.ndarray) -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:
+        """Yield each part that has some of the chosen kernels, where these are in ``chosen``, and in the part."""
         owner = np.searchsorted(self.first, chosen, side="right") - 1
-        out = np.empty((chosen.size, *shape))
         for i, part in enumerate(self.parts):
             where = np.flatnonzero(owner == i)
             if where.size:
-                out[where] = compute(part, chosen[where] - self.first[i])
-        return out
-
-    def _each(self, subset: np.ndarray | None, lead: tuple[int, ...], compute: Callable) -> np.ndarray:
-        chosen = checked_places(subset, self.n_kernels)
-        owner = np.searchsorted(self.first, chosen, side="right") - 1
-        out = np.empty((*lead, chosen.size))
-        for i, part in enumerate(self.parts):
-            where = np.flatnonzero(owner == i)
-            if where.size:
-                out[..., where] = compute(part, chosen[where] - self.first[i])
-        return out
+                yield part, where, chosen[where] - self.first[i]
 
     def peaks(self, values: np.ndarray) -> np.ndarray:
         """Return the places worth a look: local maxima along ladders, and every plain kernel."""
@@ -116,13 +111,10 @@ class CompositeBank(CombinesToMatrix):
     def subset(self, indices: np.ndarray) -> PackedBank:
         """Return the bank of a few of the kernels, in memory."""
         indices = checked_places(indices, self.n_kernels)
-        owner = np.searchsorted(self.first, indices, side="right") - 1
         banks, order = [], []
-        for i, part in enumerate(self.parts):
-            where = np.flatnonzero(owner == i)
-            if where.size:
-                banks.append(part.subset(indices[where] - self.first[i]))
-                order.append(where)
+        for part, where, local in self._owners(indices):
+            banks.append(part.subset(local))
+            order.append(where)
         return _merged(banks, np.concatenate(order)) if banks else self.parts[0].subset(indices)
 
     def tail(self, size: int) -> CompositeBank:

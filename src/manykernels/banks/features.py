@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from manykernels.banks.asked import check_length, checked_places, checked_weights
+from manykernels.banks.combining import MOST_COARSE, coarse_samples
 from manykernels.banks.learned import Kept, LearnedKernel
 from manykernels.banks.packed import FACTOR_COLUMNS, PackedBank, bank_of_features, divided_weights
-from manykernels.banks.placement import PRECISIONS, Placement
+from manykernels.banks.placement import PRECISIONS, UNIT_ROUNDOFFS, Placement
 from manykernels.compute.combined import Rounded
 from manykernels.compute.feature_table import BLOCKS_SHARE, FeatureTable, least_bytes
 from manykernels.compute.memory import human_bytes
@@ -25,12 +26,11 @@ from manykernels.core.results import Iterate
 from manykernels.kernels.approximate import UNCOUNTED, approximate_kernels, errors_of_values, lost_traces
 from manykernels.kernels.feature_maps import FeatureMaps, Nystroem
 from manykernels.kernels.missing import CENTER_NEEDS_ALL, observed, spread, there
-from manykernels.kernels.normalize import KINDS, LEAST_LEVEL, checked_diagonal, too_small
+from manykernels.kernels.normalize import KINDS, LEAST_LEVEL, checked_diagonal, fit_single, too_small
 from manykernels.kernels.shared_distances import BoundKernel
 
 OFFERS = frozenset({"coefficients", "combine", "quad_forms", "derivative_forms", "largest_diagonals", "tail"})
 _CONSTANT = 1e-12
-_COARSE = 3000
 # A table that takes no more is held in double precision: it is read from the cache, and no digits are lost.
 _SMALL_TABLE = 16 * 10**6
 _TRACE_ROWS = 4096
@@ -107,7 +107,7 @@ class FeatureBank:
         self._maps = FeatureMaps(self.bound, np.ones(self.n_kernels), self.is_cosine, 0.0)
         self.first = self._maps.transform(rows_of(X, 0, 1))[1]
         traces, present, top = self._traces(bound)
-        if not np.all((top[top > 0] > 1e-30) & (top[top > 0] < 1e30)):
+        if not fit_single(top):
             self.precision = "double"
         budget = self._without_maps(budget)
         if 8 * self.n_samples * int(self.first[-1]) <= min(_SMALL_TABLE, budget // 4):
@@ -157,7 +157,7 @@ class FeatureBank:
     @property
     def unit_roundoff(self) -> float:
         """Relative error of the features that are held."""
-        return 2.0**-24 if self.precision == "single" else 2.0**-53
+        return UNIT_ROUNDOFFS[self.precision]
 
     def describe_storage(self) -> str:
         """Return words for how the features are held."""
@@ -243,12 +243,12 @@ class FeatureBank:
     @property
     def coarse_size(self) -> int:
         """How many samples a problem may have that is solved in memory for a first guess of the weights."""
-        return min(_COARSE, self.n_samples // 4)
+        return coarse_samples(self.n_samples)
 
     @property
     def has_few_samples(self) -> bool:
         """Whether matrices of the samples are smaller than their features, and a solver is quick with them."""
-        return self.n_samples <= min(_COARSE, int(self.first[-1]))
+        return self.n_samples <= min(MOST_COARSE, int(self.first[-1]))
 
     def tail_bytes(self, size: int) -> int:
         """Return the bytes that :meth:`tail` takes."""

@@ -13,7 +13,6 @@ from manykernels.compute.memory import human_bytes
 from manykernels.compute.triangles import triangle_size
 from manykernels.core.checks import check_choice
 from manykernels.kernels.normalize import Normalization
-from manykernels.kernels.precomputed import Precomputed
 from manykernels.kernels.shared_distances import BoundKernel, make_groups
 
 STORAGES = ("auto", "packed", "factors", "recomputed", "rows")
@@ -68,8 +67,34 @@ def _beside_rows(budget: int, n: int) -> int:
     return budget // 2
 
 
-class _Plan:
-    """What has been decided, the kernels that are left, and the bytes that are left for them."""
+class KernelsLeft:
+    """The kernels of a bank that have no storage yet, and the bytes that are left for them."""
+
+    def __init__(
+        self, bound: Sequence[BoundKernel], X: Any, normalization: Normalization, sample_weight: np.ndarray, budget: int
+    ) -> None:
+        self.bound, self.X, self.normalization, self.sample_weight = bound, X, normalization, sample_weight
+        self.budget, self.rest = budget, np.arange(len(bound))
+
+    def find_factors(self, max_rank: int, error: float | None = None, leave: int = 0) -> dict[int, np.ndarray]:
+        """Return the normalized factors of at most ``max_rank`` columns, by kernel, while they leave some bytes.
+
+        They are exact, or have an error of at most ``error``.
+        """
+        factors = {}
+        for group in make_groups(self.bound, self.rest):
+            view = group.view(self.X)
+            # A factor has at least as many columns as the kernel sees: do not even ask for a large one.
+            for g, k in enumerate(group.indices if view.shape[1] <= max_rank else ()):
+                factor = group.factor(g, view, error, max_rank)
+                if factor is not None and factor.shape[1] <= max_rank and factor.nbytes <= self.budget - leave:
+                    factors[int(k)] = self.normalization.apply_factor(k, factor, self.sample_weight)
+                    self.budget -= factor.nbytes
+        return factors
+
+
+class _Plan(KernelsLeft):
+    """What has been decided of a bank in memory."""
 
     def __init__(
         self,
@@ -80,10 +105,9 @@ class _Plan:
         budget: int,
         dtype: type,
     ) -> None:
-        self.bound, self.X, self.normalization, self.sample_weight = bound, X, normalization, sample_weight
-        self.budget, self.dtype = budget, dtype
+        super().__init__(bound, X, normalization, sample_weight, budget)
+        self.dtype = dtype
         self.triangle = np.dtype(dtype).itemsize * triangle_size(X.shape[0])
-        self.rest = np.arange(len(bound))
         self.storages: list[Storage] = []
 
     def rest_fits(self) -> bool:
@@ -92,21 +116,11 @@ class _Plan:
 
     def take_factors(self, max_rank: int, exact: bool, leave: int = 0) -> None:
         """Hold the kernels that have a factor of at most ``max_rank`` columns as such, while they leave some bytes."""
-        found = {}
-        for group in make_groups(self.bound, self.rest):
-            view = group.view(self.X)
-            # A factor has at least as many columns as the kernel sees: do not even ask for a large one.
-            for g, k in enumerate(group.indices if view.shape[1] <= max_rank else ()):
-                if isinstance(group.kernels[g], Precomputed):
-                    continue
-                factor = group.factor(g, view, None if exact else _ROUNDING, max_rank)
-                if factor is not None and factor.shape[1] <= max_rank and factor.nbytes <= self.budget - leave:
-                    found[int(k)] = self.normalization.apply_factor(k, factor, self.sample_weight)
-                    self.budget -= factor.nbytes
-        if found:
-            chosen = np.array(sorted(found))
-            ranks = [found[k].shape[1] for k in chosen]
-            self.storages.append(FactorStorage(chosen, (found.pop(k) for k in chosen), ranks))
+        factors = self.find_factors(max_rank, None if exact else _ROUNDING, leave)
+        if factors:
+            chosen = np.array(sorted(factors))
+            ranks = [factors[k].shape[1] for k in chosen]
+            self.storages.append(FactorStorage(chosen, (factors.pop(k) for k in chosen), ranks))
             self.rest = np.setdiff1d(self.rest, chosen)
 
     def take_triangles(self, n_held: int) -> None:

@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 
 from manykernels.banks.asked import checked_weights
+from manykernels.banks.combining import WeighedKernel, coarse_samples
 from manykernels.banks.packed import PackedBank
 from manykernels.banks.placement import PRECISIONS
 from manykernels.banks.room import Room
-from manykernels.compute.combined import Rounded
 from manykernels.compute.rowcache import RowCache
 
 OFFERS = frozenset(
     {"coefficients", "combine", "quad_forms", "derivative_forms", "diagonal", "largest_diagonals", "rows", "tail"}
 )
-_COARSE, _COARSE_MATRICES = 3000, 3
+_COARSE_MATRICES = 3
 # Sums and differences of coefficients this much larger have cost the products their digits: they are made anew.
 _WORN = 1e-4
 
@@ -115,7 +115,7 @@ class OnDemandBank(PackedBank):
         # For each pair of samples the triangles, of which half are made, and the matrices of a solver.
         pair = self.n_kernels * np.dtype(PRECISIONS[self.precision]).itemsize + _COARSE_MATRICES * 8
         fit = int(np.sqrt(self._cache_bytes / pair))
-        return min(fit, self.n_samples // 4, _COARSE)
+        return min(fit, coarse_samples(self.n_samples))
 
     def tail(self, size: int) -> PackedBank:
         """Return the kernels on the last ``size`` samples, held in memory."""
@@ -124,29 +124,17 @@ class OnDemandBank(PackedBank):
         return part.subset(np.arange(self.n_kernels))
 
 
-class CombinedRows(Rounded):
+class CombinedRows(WeighedKernel):
     """The combined kernel of an :class:`OnDemandBank`."""
 
     can = frozenset({"rows"})
 
     def __init__(self, bank: OnDemandBank, cache_bytes: int) -> None:
-        self._bank, self.n_samples, self.unit_roundoff = bank, bank.n_samples, bank.unit_roundoff
-        self._weights = np.zeros(bank.n_kernels)
-        self._diagonal: np.ndarray | None = None
+        super().__init__(bank)
         self.cache = RowCache(self._compute, cache_bytes)
 
-    def weigh(self, weights: np.ndarray) -> None:
-        """Take other weights; rows and diagonal computed with the last ones are forgotten."""
-        if not np.array_equal(weights, self._weights):
-            self._weights, self._diagonal = weights.copy(), None
-            self.cache.clear()
-
-    def diagonal(self) -> np.ndarray:
-        """Return the diagonal of the combined kernel; every solve asks for it, and it is computed once."""
-        if self._diagonal is None:
-            active = np.flatnonzero(self._weights)
-            self._diagonal = self._weights[active] @ self._bank.diagonal(active)
-        return self._diagonal
+    def _renew(self) -> None:
+        self.cache.clear()
 
     def product(self, beta: np.ndarray) -> np.ndarray:
         """Return K beta_t for beta of shape (n_tasks, n); only rows where beta is not the last one are computed."""

@@ -13,6 +13,7 @@ from manykernels.banks.asked import check_length, check_matrix, checked_places, 
 from manykernels.banks.combining import CombinesToMatrix
 from manykernels.banks.learned import Terms
 from manykernels.banks.pairs import PairValues
+from manykernels.banks.placement import UNIT_ROUNDOFFS
 from manykernels.banks.room import Room
 from manykernels.banks.storage import BLOCK_ENTRIES, FACTOR_ROWS, FactorStorage, PackedStorage, Storage, held_here
 from manykernels.compute.threads import parallel
@@ -168,7 +169,7 @@ class PackedBank(CombinesToMatrix):
     @property
     def unit_roundoff(self) -> float:  # type: ignore[override]
         """Relative error of the kernel values that are held."""
-        return 2.0**-24 if self.precision == "single" else 2.0**-53
+        return UNIT_ROUNDOFFS[self.precision]
 
     @property
     def centering_errors(self) -> np.ndarray | None:

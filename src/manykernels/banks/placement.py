@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 PRECISIONS: dict[str, type] = {"single": np.float32, "double": np.float64}
+# Relative errors of values that are held so.
+UNIT_ROUNDOFFS = {"single": 2.0**-24, "double": 2.0**-53}
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV
 from manykernels.cli.document import certificate_of, columns_of, plain, versions, weights_of
+from manykernels.cli.flags import in_flags
 from manykernels.cli.learning_bars import learning_bar, path_bar
 from manykernels.cli.model_file import EXTRA
 from manykernels.cli.outputs import check_output
@@ -52,7 +53,8 @@ def fit_table(arguments: argparse.Namespace) -> None:
     if arguments.cv:
         _check_folds(arguments.cv, data)
     _show_data(console, data)
-    show_notes(side, data.notes)
+    notes = [in_flags(note) for note in data.notes]
+    show_notes(side, notes)
 
     estimator = _estimator(arguments, data, loss)
     bar = path_bar(side, "Choosing C, norm") if arguments.cv else learning_bar(side, "Learning")
@@ -74,7 +76,7 @@ def fit_table(arguments: argparse.Namespace) -> None:
     say(console, f"  manykernels predict {shlex.quote(str(output))} TABLE")
     if arguments.json:
         result = {"table": arguments.table, "model": str(output), **_document(arguments, data, estimator, predicted)}
-        result["notes"] = [*data.notes, *warned, *verdict]
+        result["notes"] = [*notes, *warned, *verdict]
         result["seconds"] = {"fit": seconds, "all": time.perf_counter() - start}
         print(json.dumps(plain(result), indent=2, allow_nan=False))
 

@@ -8,6 +8,8 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import NoReturn
 
+from manykernels.cli.flags import in_flags
+
 # Each command is a module of this package, imported when its arguments are needed: some take seconds to import.
 COMMANDS = {
     "demo": "learn from built-in data and explain the result",
@@ -101,7 +103,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _sentence(error: BaseException) -> str:
-    text = " ".join(str(error).split())
+    # The first argument, as the text of an error would have its settings spelled already.
+    words = in_flags(error.args[0]) if len(error.args) == 1 else str(error)
+    text = " ".join(str(words).split())
     return text or f"{type(error).__name__} (the data may be too large for this machine)."
 
 

@@ -47,11 +47,13 @@ class Samples:
 
     @classmethod
     def all_of(cls, sample_weight: np.ndarray) -> Samples:
-        """Return every row as a separate sample, in order, whatever it holds; weights of 0 are refused."""
-        if not np.all(sample_weight > 0):
-            raise ValueError("sample_weight must be positive for a table on disk: leave out the rows of weight 0.")
-        rows = np.arange(sample_weight.size)
-        return cls(rows, rows, sample_weight, np.ones(rows.size))
+        """Return every row with a weight as a separate sample, in order, whatever it holds."""
+        used = _with_weight(sample_weight)
+        if used.size == sample_weight.size:
+            return cls(used, used, sample_weight, np.ones(used.size))
+        owner, share = np.full(sample_weight.size, -1), np.zeros(sample_weight.size)
+        owner[used], share[used] = np.arange(used.size), 1.0
+        return cls(used, owner, sample_weight[used], share)
 
     def of(self, X: Any) -> Any:
         """Return the rows of the distinct samples: X itself where these are all of its rows in order."""
@@ -76,9 +78,7 @@ def distinct_samples(X: Any, y: np.ndarray, sample_weight: np.ndarray) -> Sample
     >>> sorted(zip(samples.rows.tolist(), samples.weight.tolist()))
     [(0, 3.0), (1, 1.0)]
     """
-    used = np.flatnonzero(sample_weight >= LEAST_WEIGHT)
-    if used.size == 0:
-        raise ValueError("sample_weight is zero for every sample: there is nothing to learn from.")
+    used = _with_weight(sample_weight)
     keys = _sparse_keys(X, y, used) if hasattr(X, "indptr") else _dense_keys(X, y, used)
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     order = np.random.default_rng(0).permutation(first.size)
@@ -89,6 +89,14 @@ def distinct_samples(X: Any, y: np.ndarray, sample_weight: np.ndarray) -> Sample
     share = np.zeros(X.shape[0])
     share[used] = sample_weight[used] / weight[place]
     return Samples(used[first[order]], owner, weight, share)
+
+
+def _with_weight(sample_weight: np.ndarray) -> np.ndarray:
+    """Return the rows that count; raise ValueError if there are none."""
+    used = np.flatnonzero(sample_weight >= LEAST_WEIGHT)
+    if used.size == 0:
+        raise ValueError("sample_weight is zero for every sample: there is nothing to learn from.")
+    return used
 
 
 def _dense_keys(X: np.ndarray, y: np.ndarray, used: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What a solver is: one record, read by everything that chooses, plans, refuses and documents solvers."""
+"""What a solver is: one record, read by everything that chooses, plans and refuses solvers."""
 
 from __future__ import annotations
 
@@ -94,8 +94,6 @@ class Solver:
         Whether it takes a ``random_state``.
     for_family : bool
         Whether it learns from a family of kernels, and not from a list.
-    paper : str
-        Where it comes from.
 
     Examples
     --------
@@ -112,7 +110,6 @@ class Solver:
     need: Callable[[Sizes, Any, Any], Need] = needs_two_matrices
     draws: bool = False
     for_family: bool = False
-    paper: str = ""
 
     def __call__(self, problem: Any, **options: Any) -> Any:
         """Solve a problem that suits it; any other is refused before any work."""

@@ -29,7 +29,7 @@ from manykernels.estimators.kernel_estimator import KernelEstimator
 from manykernels.estimators.parameters import FAMILY_NEEDS, Check, check_needs, check_parameters, keep
 from manykernels.estimators.predictor import Predictor
 from manykernels.estimators.solving import print_placement, watched
-from manykernels.estimators.training import Training, every_sample, read_rows, read_weight, table_of
+from manykernels.estimators.training import Training, read_rows, read_weight, table_of
 from manykernels.kernels import GaussianFamily
 from manykernels.kernels.standard import tell_choice
 
@@ -286,7 +286,7 @@ verbose
             self.target_ = "values" if kind.startswith("continuous") else "classes"
             self._look_at_classes(y)
         target_of = Target.of_values if self.target_ == "values" else Target.of_classes
-        self._learn_kernel(Training(table_of(given, X), X, y, weight, every_sample(weight)), target_of)
+        self._learn_kernel(Training(table_of(given, X), X, y, weight, Samples.all_of(weight)), target_of)
         # Each row that it was fitted to is a column of what it returns, be it of weight 0 or there twice.
         (predictor,) = self._predictors
         everyone = replace(predictor.kernel, X=X)

@@ -22,6 +22,8 @@ from manykernels.kernels.family import Family
 from manykernels.kernels.missing import CENTER_NEEDS_ALL, check_views, has_gaps
 from manykernels.kernels.standard import as_bank
 
+_NOT_ACTIVE = "places must be of kernels in active_, got {}."
+
 
 class KernelEstimator(BaseEstimator):
     """Base class; it has the parameters ``kernels`` and ``missing``, and once fitted ``_predictors``."""
@@ -204,8 +206,41 @@ class KernelEstimator(BaseEstimator):
                 out[wanted[local[j]]] = block
             found |= set(local.values())
         if found != set(wanted):
-            raise ValueError(f"places must be of kernels in active_, got {sorted(set(wanted) - found)[0]}.")
+            raise ValueError(_NOT_ACTIVE.format(sorted(set(wanted) - found)[0]))
         return out
+
+    def kernel_columns(self, places: Any) -> list[np.ndarray]:
+        """Return the columns of X that kernels with a positive weight see.
+
+        Parameters
+        ----------
+        places : sequence of int
+            Which kernels: places in ``weights_``, of those in ``active_``.
+
+        Returns
+        -------
+        list of int arrays of shape (n_columns_of_the_kernel,)
+            Rising numbers of columns. For a ladder that is summed on its nodes, those of all ladders in its group; with
+            ``combination="product"`` or the like, those of the learned kernel.
+
+        Examples
+        --------
+        >>> from manykernels import MKLClassifier
+        >>> from manykernels.kernels import Gaussian, Linear
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = MKLClassifier([Gaussian(1.0), Linear(columns=[2, 3])], norm=2).fit(X, y)
+        >>> model.kernel_columns([0, 1])
+        [array([0, 1, 2, 3]), array([2, 3])]
+        """
+        check_is_fitted(self)
+        columns: dict[int, np.ndarray] = {}
+        for predictor in self._predictors:
+            columns |= predictor.columns(self.kernel_names_, self.kernel_groups_)
+        for place in places:
+            if int(place) not in columns:
+                raise ValueError(_NOT_ACTIVE.format(int(place)))
+        return [np.sort(columns[int(place)]) for place in places]
 
     def _bound_matrices(self, X: Any, checked: Any, places: list[int]) -> np.ndarray:
         table = table_of(X, checked)

@@ -103,6 +103,26 @@ class Predictor:
             owner[j] = places.setdefault(Part(place, entry.name, entry.group), len(places))
         return list(places), owner
 
+    def columns(self, names: Sequence[str], groups: Sequence[str]) -> dict[int, np.ndarray]:
+        """Return the columns of X that each active kernel sees, by its place in the bank.
+
+        Nodes of ladders are not kernels of the bank, and neither is a product of kernels: a kernel that they stand for
+        has all columns of the nodes in its group, or of the product. ``names`` and ``groups`` are those of all kernels
+        of the bank.
+        """
+        parts, owner = self.owners(names)
+        of_kernels: dict[int, np.ndarray] = {}
+        of_groups: dict[str, np.ndarray] = {}
+        for place, entry in zip((parts[i].place for i in owner), self.kernel.bound, strict=True):
+            if place >= 0:
+                of_kernels[place] = entry.positions
+            else:
+                of_groups[entry.group] = np.union1d(of_groups.get(entry.group, entry.positions), entry.positions)
+        return {
+            k: of_kernels[k] if k in of_kernels else of_groups.get(groups[k], self.kernel.bound[-1].positions)
+            for k in self.active.tolist()
+        }
+
     def parts(self, X: Any, owner: np.ndarray, out: np.ndarray) -> None:
         """Add what each kernel of the sum adds to the predictions to ``out[:, :, owner]``, (len(X), n_tasks, n_parts).
 

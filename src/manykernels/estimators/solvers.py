@@ -28,8 +28,8 @@ def find_solver(given: Any, for_family: bool = False) -> Solver:
     Examples
     --------
     >>> from manykernels.estimators.solvers import find_solver
-    >>> find_solver("newton").paper, find_solver("simple").paper
-    ('', 'SimpleMKL')
+    >>> find_solver("newton").draws, find_solver("pgd").draws  # random first weights, if asked for
+    (False, True)
     """
     if isinstance(given, Solver) or callable(given):
         return _suited(given if isinstance(given, Solver) else _record_of(given), for_family)

@@ -13,7 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from manykernels.banks import Data
 from manykernels.core.rows import CheckedRows, is_on_disk, refuse_row_source
-from manykernels.core.samples import Samples, distinct_samples
+from manykernels.core.samples import LEAST_WEIGHT, Samples, distinct_samples
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,8 @@ def read_training(estimator: Any, given: Any, y: Any, sample_weight: Any) -> Tra
         check_classification_targets(y)
     weight = read_weight(sample_weight, y)
     if isinstance(X, CheckedRows):
+        if not np.all(weight >= LEAST_WEIGHT):
+            raise ValueError("sample_weight must be positive for a table on disk: leave out the rows of weight 0.")
         return Training(table_of(given, X), X, y, weight, Samples.all_of(weight))
     values = y if numeric else np.unique(y, return_inverse=True)[1]
     return Training(table_of(given, X), X, y, weight, distinct_samples(X, values, weight))
@@ -87,7 +89,7 @@ def read_any(estimator: Any, given: Any, y: Any, sample_weight: Any, reset: bool
         raise ValueError(f"y has {many} targets, but X has {X.shape[0]} samples.")
     weight = read_weight(sample_weight, X)
     # By place, whatever the index of a Series says.
-    return Training(table_of(given, X), X, list(y), weight, every_sample(weight))
+    return Training(table_of(given, X), X, list(y), weight, Samples.all_of(weight))
 
 
 def read_weight(sample_weight: Any, rows: Any) -> np.ndarray:
@@ -98,12 +100,6 @@ def read_weight(sample_weight: Any, rows: Any) -> np.ndarray:
 def take(y: Any, rows: np.ndarray) -> Any:
     """Return the targets of some rows: an array of an array, a list of anything else."""
     return y[rows] if isinstance(y, np.ndarray) else [y[i] for i in rows]
-
-
-def every_sample(weight: np.ndarray) -> Samples:
-    """Return all rows with a weight as samples of their own."""
-    used = weight > 0
-    return Samples(np.flatnonzero(used), np.where(used, np.cumsum(used) - 1, -1), weight[used], used.astype(float))
 
 
 def table_of(given: Any, X: Any) -> Any:

@@ -130,22 +130,10 @@ class _Part:
         return smo.violation(self.gradient, self.beta, self.lower, self.upper, self.epsilon, self.intercept)
 
     def choose(self, last: np.ndarray) -> np.ndarray:
-        """Return the places of the next working set: the worst that can go up and down, and the last ones still free.
-
-        Without the last ones, the same samples would come and go in turn.
-        """
+        """Return the places of the next working set."""
         # Its matrix, in double precision, takes at most a quarter of the memory of the cache.
         most = min(_WORKING_SET, self.cache.capacity, max(_SMALLEST, int((self.cache.n_bytes / 32) ** 0.5)))
-        if self.samples.size <= most:
-            return np.arange(self.samples.size)
-        rise, fall = smo.offsets(self.beta, self.lower, self.upper, self.epsilon)
-        up, down = rise - self.gradient, fall - self.gradient
-        free = last[(self.beta[last] > self.lower[last]) & (self.beta[last] < self.upper[last])]
-        chosen, quarter = np.zeros(self.samples.size, bool), max(most // 4, 1)
-        chosen[np.argpartition(-up, quarter)[:quarter]] = True
-        chosen[np.argpartition(down, quarter)[:quarter]] = True
-        chosen[free[: most - int(chosen.sum())]] = True
-        return np.flatnonzero(chosen)
+        return working_set(self.gradient, self.beta, self.lower, self.upper, self.epsilon, last, most)
 
     def solve(self, chosen: np.ndarray, tol: float, max_iter: int) -> int:
         """Solve for the chosen samples, in place; returns the steps made."""
@@ -181,6 +169,40 @@ class _Part:
             setattr(self, name, getattr(self, name)[kept])
         self.cache.restrict(self.samples)
         return place[last][place[last] >= 0]
+
+
+def working_set(
+    gradient: np.ndarray,
+    beta: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    epsilon: float,
+    last: np.ndarray,
+    most: int,
+) -> np.ndarray:
+    """Return the places of the next samples to solve for: the worst that can go up and down.
+
+    With them go the last ones that are still free: else the same samples would come and go in turn. There are at most
+    ``most``, and all where these are no more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.inner.decomposition import working_set
+    >>> slopes, last = np.array([-3.0, -1.0, 0.0, 1.0, 2.0]), np.array([2])
+    >>> working_set(slopes, np.zeros(5), np.full(5, -1.0), np.ones(5), 0.0, last, 4)
+    array([0, 2, 4])
+    """
+    if beta.size <= most:
+        return np.arange(beta.size)
+    rise, fall = smo.offsets(beta, lower, upper, epsilon)
+    up, down = rise - gradient, fall - gradient
+    free = last[(beta[last] > lower[last]) & (beta[last] < upper[last])]
+    chosen, quarter = np.zeros(beta.size, bool), max(most // 4, 1)
+    chosen[np.argpartition(-up, quarter)[:quarter]] = True
+    chosen[np.argpartition(down, quarter)[:quarter]] = True
+    chosen[free[: most - int(chosen.sum())]] = True
+    return np.flatnonzero(chosen)
 
 
 @njit(cache=True, nogil=True)

@@ -16,6 +16,7 @@ import numpy as np
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.protocols import BlockKernel
 from manykernels.inner import smo
+from manykernels.inner.decomposition import working_set
 from manykernels.inner.smo import BoxSolution
 
 _WORKING_SET = 2000
@@ -115,18 +116,8 @@ class _State:
         return float(np.abs(self.beta) @ np.abs(self.y)) + float(np.abs(self.beta @ self.gradient))
 
     def choose(self, last: np.ndarray) -> np.ndarray:
-        """Return the next samples: the worst that can go up and down, and the last ones still free."""
-        n = self.y.size
-        if n <= _WORKING_SET:
-            return np.arange(n)
-        rise, fall = smo.offsets(self.beta, self.lower, self.upper, self.epsilon)
-        up, down = rise - self.gradient, fall - self.gradient
-        free = last[(self.beta[last] > self.lower[last]) & (self.beta[last] < self.upper[last])]
-        chosen, quarter = np.zeros(n, bool), max(_WORKING_SET // 4, 1)
-        chosen[np.argpartition(-up, quarter)[:quarter]] = True
-        chosen[np.argpartition(down, quarter)[:quarter]] = True
-        chosen[free[: _WORKING_SET - int(chosen.sum())]] = True
-        return np.flatnonzero(chosen)
+        """Return the samples of the next working set."""
+        return working_set(self.gradient, self.beta, self.lower, self.upper, self.epsilon, last, _WORKING_SET)
 
     def solve(self, chosen: np.ndarray, tol: float, most: int) -> tuple[int, float]:
         """Solve for the chosen samples, and correct the gradient of all; returns the steps made and what they gain."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,28 @@ class Work:
     def feasible(self, beta: np.ndarray, t: int) -> np.ndarray:
         """Return the nearest point of the domain of task t's dual."""
         return feasible(self.loss, self.y[t], self.C[t], beta, self.intercept)
+
+    def solve_box(
+        self, t: int, solve_box: Callable[..., smo.BoxSolution], start: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the coefficients of task t, whose dual is a box, and K times these."""
+        box = self.loss.box(self.y[t], self.C[t])
+        solution = solve_box(
+            y=box.linear,
+            lower=box.lower,
+            upper=box.upper,
+            epsilon=box.epsilon,
+            start=start,
+            intercept=self.intercept,
+            tol=self.tol * box.unit,
+        )
+        return solution.beta, solution.gradient + box.linear
+
+    def solve_boxes(self, solve_box: Callable[..., smo.BoxSolution]) -> Machine:
+        """Return the machine of all tasks, whose duals are boxes, one after the other."""
+        begins = [self.begin(t) for t in range(self.n_tasks)]
+        pairs = [self.solve_box(t, solve_box, begin[0] if begin else None) for t, begin in enumerate(begins)]
+        return self.machine([beta for beta, _ in pairs], [decision for _, decision in pairs])
 
     def machine(self, betas: list[np.ndarray], decisions: list[np.ndarray]) -> Machine:
         """Return the machine of all tasks."""
@@ -187,22 +210,7 @@ def _same_costs(work: Work) -> bool:
 
 
 def _pairs(work: Work) -> Machine:
-    betas, decisions = [], []
-    for t in range(work.n_tasks):
-        box, begin = work.loss.box(work.y[t], work.C[t]), work.begin(t)
-        found = smo.solve_box(
-            work.K.array,
-            box.linear,
-            box.lower,
-            box.upper,
-            epsilon=box.epsilon,
-            start=None if begin is None else begin[0],
-            intercept=work.intercept,
-            tol=work.tol * box.unit,
-        )
-        betas.append(found.beta)
-        decisions.append(found.gradient + box.linear)
-    return work.machine(betas, decisions)
+    return work.solve_boxes(partial(smo.solve_box, work.K.array))
 
 
 def _newton(work: Work) -> Machine:
@@ -236,40 +244,13 @@ def _decomposition(work: Work) -> Machine:
             beta[t] = own  # the kernel remembers products with the last coefficients of all tasks
             return work.K.product(beta)[t]
 
-        box = work.loss.box(work.y[t], work.C[t])
-        found = solve_rows(
-            work.K,
-            box.linear,
-            box.lower,
-            box.upper,
-            product=product,
-            epsilon=box.epsilon,
-            start=beta[t].copy(),
-            intercept=work.intercept,
-            tol=work.tol * box.unit,
-        )
-        beta[t], decision[t] = found.beta, found.gradient + box.linear
+        solve_box = partial(solve_rows, work.K, product=product)
+        beta[t], decision[t] = work.solve_box(t, solve_box, beta[t].copy())
     return machine_of(work.loss, work.y, work.C, beta, decision, work.intercept, work.offset)
 
 
 def _blocks(work: Work) -> Machine:
-    found = [_blocks_of_task(work, t) for t in range(work.n_tasks)]
-    return work.machine([beta for beta, _ in found], [decision for _, decision in found])
-
-
-def _blocks_of_task(work: Work, t: int) -> tuple[np.ndarray, np.ndarray]:
-    box, begin = work.loss.box(work.y[t], work.C[t]), work.begin(t)
-    found = solve_blocks(
-        work.K,
-        box.linear,
-        box.lower,
-        box.upper,
-        epsilon=box.epsilon,
-        start=None if begin is None else begin[0],
-        intercept=work.intercept,
-        tol=work.tol * box.unit,
-    )
-    return found.beta, found.gradient + box.linear
+    return work.solve_boxes(partial(solve_blocks, work.K))
 
 
 def _newton_cg(work: Work) -> Machine:

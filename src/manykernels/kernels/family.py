@@ -38,11 +38,6 @@ class Best(NamedTuple):
     value: float
     bound: float
 
-    @property
-    def is_exact(self) -> bool:
-        """Whether no kernel is better, to six digits."""
-        return self.bound <= self.value + 1e-6 * abs(self.value) + 1e-300
-
 
 class Draw(NamedTuple):
     """A kernel that was drawn at random, its <M, K>, and the probability (or density) with which it was drawn."""

@@ -59,8 +59,7 @@ class Normalization:
     @property
     def fits_single(self) -> bool:
         """Whether the kernel values lie well inside the range of float32."""
-        values = self.largest[self.largest > 0]
-        return bool(np.all((values > 1e-30) & (values < 1e30)))
+        return fit_single(self.largest)
 
     def take(self, indices: np.ndarray) -> Normalization:
         """Return what was learned for the chosen kernels."""
@@ -198,6 +197,20 @@ def learn_normalization(
                 scale[k] = 1.0 / (level / present if kind == "mean_diag" else sample_weight @ diagonal)
             largest[k] = scale[k] * diagonal.max()
     return Normalization(scale, inverse_norms, means, totals, largest, raw_level)
+
+
+def fit_single(largest: np.ndarray) -> bool:
+    """Return whether kernels with these largest diagonal entries lie well inside the range of float32.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.kernels.normalize import fit_single
+    >>> fit_single(np.array([0.0, 1.0])), fit_single(np.array([1e-35]))
+    (True, False)
+    """
+    values = largest[largest > 0]
+    return bool(np.all((values > 1e-30) & (values < 1e30)))
 
 
 def too_small(name: str, value: float) -> ValueError:

@@ -59,19 +59,16 @@ def _here(name: str, module: str = "") -> str:
     return f"manykernels.literature.{module or name}:{name}"
 
 
-PGD = Solver("pgd", _here("pgd"), PROJECTED, cannot_project, for_inner_solver, draws=True, paper="SPG-GMKL")
-SIMPLE = Solver("simple", _here("simple"), _SEARCH, _needs_p_1, _simple_need, paper="SimpleMKL")
-SILP = Solver("silp", _here("silp"), _SEARCH | {"coefficients"}, _needs_an_lp_norm, for_inner_solver, paper="SILP")
-LEVEL = Solver("level", _here("level"), _SEARCH | {"coefficients"}, _needs_p_1, for_inner_solver, paper="level method")
-HESSIAN = Solver(
-    "hessian", _here("hessian"), _SEARCH | {"matvecs", "coefficients"}, _needs_p_1, _hessian_need, paper="HessianMKL"
-)
+PGD = Solver("pgd", _here("pgd"), PROJECTED, cannot_project, for_inner_solver, draws=True)
+SIMPLE = Solver("simple", _here("simple"), _SEARCH, _needs_p_1, _simple_need)
+SILP = Solver("silp", _here("silp"), _SEARCH | {"coefficients"}, _needs_an_lp_norm, for_inner_solver)
+LEVEL = Solver("level", _here("level"), _SEARCH | {"coefficients"}, _needs_p_1, for_inner_solver)
+HESSIAN = Solver("hessian", _here("hessian"), _SEARCH | {"matvecs", "coefficients"}, _needs_p_1, _hessian_need)
 SMO = Solver(
     "smo",
     _here("smo", "smo_mkl"),
     _SEARCH | {"matvecs", "rows", "coefficients"},
     _smo_refuses,
     _smo_need,
-    paper="SMO-MKL",
 )
 SOLVERS = {solver.name: solver for solver in (PGD, SIMPLE, SILP, LEVEL, HESSIAN, SMO)}

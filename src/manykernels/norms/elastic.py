@@ -34,8 +34,6 @@ class ElasticNorm(Norm):
     >>> norm = ElasticNorm(strength=1.0, p=2)
     >>> norm.value(np.array([3.0, 4.0]))
     19.5
-    >>> norm.attained(np.array([4.0, 0.5]))  # at the slopes 4 and 1/2: the second kernel stays out
-    array([3., 0.])
     >>> norm.conjugate(np.array([4.0, 0.5]))
     4.5
     """
@@ -59,13 +57,8 @@ class ElasticNorm(Norm):
 
     def conjugate(self, slopes: np.ndarray) -> float:
         """Return Omega*(s) = max over a >= 0 of s'a - Omega(a), for slopes s of shape (n_kernels,)."""
-        return 0.5 * power_norm(self._beyond(slopes), self._dual_power(slopes.size)) ** 2
-
-    def attained(self, slopes: np.ndarray) -> np.ndarray:
-        """Return the gradient of the conjugate: the a >= 0 at which it is attained."""
-        v, q = self._beyond(slopes), self._dual_power(slopes.size)
-        total = power_norm(v, q)
-        return v * (v / total) ** (q - 2.0) if total > 0 else v
+        beyond = np.maximum(slopes - self.strength, 0.0)
+        return 0.5 * power_norm(beyond, _conjugate_power(self.power(slopes.size))) ** 2
 
     def weights(self, norms: np.ndarray) -> np.ndarray:
         """Return d_k = a_k / (dOmega/da_k): the weights of the kernel whose machine has these component norms.
@@ -77,12 +70,6 @@ class ElasticNorm(Norm):
             return np.zeros(norms.size)
         slopes = total * (norms / total) ** (p - 1.0) + self.strength
         return np.divide(norms, slopes, out=np.zeros(norms.size), where=slopes > 0)
-
-    def _beyond(self, slopes: np.ndarray) -> np.ndarray:
-        return np.maximum(slopes - self.strength, 0.0)
-
-    def _dual_power(self, n_kernels: int) -> float:
-        return _conjugate_power(self.power(n_kernels))
 
     # -- what a problem asks of a norm ----------------------------------------------------------------------------
 

@@ -26,5 +26,5 @@ def ckl(problem: FamilyProblem, **options: Any) -> FamilyResult:
 
 
 AUTO = Solver("auto", automatic_family, refuses=needs_norm(1, 2), need=search_matrices, draws=True, for_family=True)
-CKL = replace(GREEDY, name="ckl", run=ckl, paper="CKL")
+CKL = replace(GREEDY, name="ckl", run=ckl)
 FAMILY_SOLVERS = {solver.name: solver for solver in (AUTO, GREEDY, CKL, STOCHASTIC_MIRROR)}

@@ -84,7 +84,6 @@ GREEDY = Solver(
     refuses=needs_norm(1),
     need=search_matrices,
     for_family=True,
-    paper="GCD-1s",
 )
 
 

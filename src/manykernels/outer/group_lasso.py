@@ -96,7 +96,6 @@ GROUP_LASSO = Solver(
     needs=frozenset({"combine", "quad_forms"}),
     refuses=_refuses,
     need=for_inner_solver,
-    paper="MKLGL",
 )
 
 

@@ -112,7 +112,6 @@ MIRROR = Solver(
     needs=frozenset({"combine", "quad_forms"}),
     refuses=_refuses,
     need=for_inner_solver,
-    paper="VSKL",
 )
 
 

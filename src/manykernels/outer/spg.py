@@ -146,7 +146,7 @@ def refuses(norm: Norm, loss: Loss) -> str | None:
 
 
 NEEDS = frozenset({"combine", "derivative_forms"})
-SPG = Solver(name="spg", run=spg, needs=NEEDS, refuses=refuses, need=for_inner_solver, draws=True, paper="SPG-GMKL")
+SPG = Solver(name="spg", run=spg, needs=NEEDS, refuses=refuses, need=for_inner_solver, draws=True)
 
 
 class ProjectedGradient:

@@ -110,7 +110,6 @@ STOCHASTIC_MIRROR = Solver(
     need=search_matrices,
     draws=True,
     for_family=True,
-    paper="SGD-1s",
 )
 
 

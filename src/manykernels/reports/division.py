@@ -74,12 +74,11 @@ def divide(estimator: Any, X: Any, seed: int = 0) -> Division:
     narrow = _narrow(estimator, X, shares, seed)
     views = dict(zip(estimator.group_names_, shares_of(estimator.group_weights_).tolist(), strict=True))
     importances = np.array(estimator.feature_importances_)
-    columns = _columns(estimator) if narrow.any() else {}
-    for k in np.flatnonzero(narrow):
-        view = estimator.kernel_groups_[int(k)]
+    places = np.flatnonzero(narrow).tolist()
+    for k, columns in zip(places, estimator.kernel_columns(places) if places else (), strict=True):
+        view = estimator.kernel_groups_[k]
         views[view] = max(views[view] - float(shares[k]), 0.0)
-        positions = columns.get(estimator.kernel_names_[int(k)], columns.get(view, np.arange(importances.size)))
-        importances[positions] -= shares[k] / positions.size
+        importances[columns] -= shares[k] / columns.size
     # Tiny remainders are rounding.
     return Division(estimator.kernel_names_, shares, narrow, views, np.where(importances > 1e-12, importances, 0.0))
 
@@ -126,9 +125,3 @@ def _narrow(estimator: Any, X: Any, shares: np.ndarray, seed: int) -> np.ndarray
     others = np.abs(stack).sum(axis=(1, 2)) - diagonal
     out[places] = (others < _NARROW_BELOW * (n - 1) * diagonal) & (diagonal > 0)
     return out
-
-
-def _columns(estimator: Any) -> dict[str, np.ndarray]:
-    """Return the columns that kernels see, by kernel name, and by view, as a ladder has nodes in place of kernels."""
-    bound = [entry for predictor in estimator._predictors for entry in predictor.kernel.bound]
-    return {entry.group: entry.positions for entry in bound} | {entry.name: entry.positions for entry in bound}

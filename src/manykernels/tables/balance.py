@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from manykernels.tables.sentences import Sentence, Setting
+
 # The smallest class relative to its size if all classes were equal (1/2 of the rows for two classes): below UNEVEN it
 # counts as small, below RARE as rare.
 UNEVEN, RARE = 0.4, 0.3
@@ -37,17 +39,19 @@ class Balance:
         """What cross-validation compares; None is accuracy."""
         return "balanced_accuracy" if self.uneven or self.weighted else None
 
-    def notes(self) -> list[str]:
+    def notes(self) -> list[Sentence]:
         """Return what was noticed and done, in sentences."""
         rare = min(self.counts, key=lambda label: self.counts[label])
         rows = sum(self.counts.values())
         share = f"class {rare!r} has {self.counts[rare]} of {rows} training rows ({self.counts[rare] / rows:.0%})"
         done = "errors are weighted so that all classes count alike"
         if self.uneven and self.weighted:
-            return [f"The classes are uneven, {share}: {done}; --balance no lets all rows count alike."]
+            words = f"The classes are uneven, {share}: {done}; "
+            return [Sentence(words, Setting("balance", "no"), " lets all rows count alike.")]
         if self.uneven:
-            return [f"The classes are uneven, {share}: look at the balanced accuracy, and consider --balance yes."]
-        return [f"As asked, {done}."] if self.weighted else []
+            words = f"The classes are uneven, {share}: look at the balanced accuracy, and consider "
+            return [Sentence(words, Setting("balance", "yes"), ".")]
+        return [Sentence(f"As asked, {done}.")] if self.weighted else []
 
 
 def evenness(y: np.ndarray) -> float:

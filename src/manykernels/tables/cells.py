@@ -38,7 +38,8 @@ def as_numbers(name: str, column: pd.Series) -> np.ndarray:
     array([ 4., nan])
     """
     # A plain column of numbers need not be inspected cell by cell, which saves time with many thousand columns.
-    word = "" if column.dtype.kind in "iuf" else types.infer_dtype(column, skipna=True)
+    plain = column.dtype.kind in "iuf"
+    word = "" if plain else types.infer_dtype(column, skipna=True)
     try:
         if word in DATE_WORDS:
             return as_dates(name, column)
@@ -46,7 +47,7 @@ def as_numbers(name: str, column: pd.Series) -> np.ndarray:
             column = pd.to_timedelta(column).dt.total_seconds()
         elif word == "decimal":
             column = column.astype(float)
-        values = pd.to_numeric(column).to_numpy(dtype=np.float64, na_value=np.nan)
+        values = (column if plain else pd.to_numeric(column)).to_numpy(dtype=np.float64, na_value=np.nan)
     except (ValueError, TypeError) as error:
         sample = next((str(value) for value in column.dropna() if not reads_as_number(value)), "text")
         raise ValueError(f"Column {name!r} must hold numbers; it holds {sample!r}.") from error

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from manykernels.tables.encoder import WORDS
+from manykernels.tables.sentences import Sentence, Setting
 
 PREFIX = "prefix"
 OTHER = "other"
 _FIRST_PART = re.compile(r"[^_.:]+(?=[_.:])")
+_SETTING = Setting("views")
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,8 @@ class Views:
             if not _matching(pattern, names):
                 near = difflib.get_close_matches(pattern, names, n=1)
                 hint = f" (did you mean {near[0]!r}?)" if near else ""
-                raise ValueError(f"--views names {pattern!r}, but TABLE has no such column besides the target{hint}.")
+                problem = f" names {pattern!r}, but the table has no such column besides the target{hint}."
+                raise ValueError(Sentence(_SETTING, problem))
         # In reverse, so that the first pattern for a column has the last word.
         return {name: kind for pattern, kind in reversed(self.kinds.items()) for name in _matching(pattern, names)}
 
@@ -90,10 +93,11 @@ class Views:
         taken = {name for columns in views.values() for name in columns}
         unassigned = [name for name in names if name not in taken]
         if self.by_prefix and not views:
-            raise ValueError(
-                "--views prefix needs columns such as rna_1 and rna_2, with the same part before the first '_', '.' "
-                "or ':'; no two columns of TABLE share one."
+            needed = (
+                " needs columns such as rna_1 and rna_2, with the same part before the first '_', '.' or ':'; "
+                "no two columns of the table share one."
             )
+            raise ValueError(Sentence(Setting("views", PREFIX), needed))
         if unassigned:
             views[OTHER] = views.get(OTHER, []) + unassigned
         return views
@@ -131,7 +135,7 @@ class Views:
 
 
 def read_views(given: str | None) -> Views:
-    """Read what --views says.
+    """Read what a user says about views, in a word or in a file.
 
     Parameters
     ----------
@@ -156,11 +160,11 @@ def read_views(given: str | None) -> Views:
     path = Path(given)
     if path.suffix.lower() != ".toml" or not path.is_file():
         problem = "there is no such file" if path.suffix.lower() == ".toml" else f"got '{given}'"
-        raise ValueError(f"--views must be 'prefix' or a file that ends in .toml; {problem}.")
+        raise ValueError(Sentence(_SETTING, f" must be 'prefix' or a file that ends in .toml; {problem}."))
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"--views '{path}' is not a TOML file: {error}.") from error
+        raise _refusal(path, f"is not a TOML file: {error}.") from error
     return _checked(content, path)
 
 
@@ -168,22 +172,26 @@ def _checked(content: dict[str, Any], path: Path) -> Views:
     extra = set(content) - {"views", "columns"}
     if extra or not content:
         problem = f"it has [{sorted(extra)[0]}]" if extra else "it is empty"
-        raise ValueError(f"--views '{path}' must have the parts [views] and [columns], or one of them; {problem}.")
+        raise _refusal(path, f"must have the parts [views] and [columns], or one of them; {problem}.")
     views, kinds = content.get("views", {}), content.get("columns", {})
     if not isinstance(views, dict) or not isinstance(kinds, dict):
-        raise ValueError(f"--views '{path}' must have the parts [views] and [columns] as tables.")
+        raise _refusal(path, "must have the parts [views] and [columns] as tables.")
     empty = next((section for section in content if not content[section]), None)
     if empty:
-        raise ValueError(f"--views '{path}' must say something in [{empty}], which is empty.")
+        raise _refusal(path, f"must say something in [{empty}], which is empty.")
     for view, patterns in views.items():
         if not isinstance(patterns, list) or not patterns or not all(isinstance(item, str) for item in patterns):
-            raise ValueError(f"--views '{path}' must give view {view!r} a list of columns, such as [\"{view}_*\"].")
+            raise _refusal(path, f'must give view {view!r} a list of columns, such as ["{view}_*"].')
     for name, kind in kinds.items():
         if kind not in WORDS:
             hint = "; names with dots need quotes" if isinstance(kind, dict) else ""
             words = ", ".join(WORDS)
-            raise ValueError(f"--views '{path}' must call column {name!r} one of {words}; got {kind!r}{hint}.")
+            raise _refusal(path, f"must call column {name!r} one of {words}; got {kind!r}{hint}.")
     return Views(patterns=views, kinds=kinds)
+
+
+def _refusal(path: Path, problem: str) -> ValueError:
+    return ValueError(Sentence(_SETTING, f" '{path}' {problem}"))
 
 
 def _matching(pattern: str, names: Iterable[str]) -> list[str]:

@@ -13,6 +13,7 @@ from manykernels.core.notices import listed
 from manykernels.tables.column import Column, FlagColumn, LevelsColumn, NumericColumn
 from manykernels.tables.kinds import IGNORE, KINDS, kind_of, refuse_mixtures
 from manykernels.tables.reading import is_libsvm, read_table
+from manykernels.tables.sentences import Sentence, Setting
 
 # What pandas calls columns without a name, such as an index that was written with the table.
 _UNNAMED = "Unnamed: "
@@ -58,8 +59,6 @@ class TableEncoder:
         The reason why a column is not used, by its name.
     blocks : list of Block
         The outputs of each column.
-    sources : dict
-        The outputs of each column that is used, by its name.
     feature_names : list of str
         Names of the outputs.
     notes : list of str
@@ -73,8 +72,8 @@ class TableEncoder:
     >>> encoder.transform(table)
     array([[-1.,  1.],
            [ 1.,  0.]])
-    >>> encoder.sources
-    {'age': [0], 'smokes': [1]}
+    >>> [(block.name, block.outputs) for block in encoder.blocks]
+    [('age', [0]), ('smokes', [1])]
     """
 
     def __init__(self, kinds: Mapping[str, str] | None = None) -> None:
@@ -92,11 +91,6 @@ class TableEncoder:
             two_valued = isinstance(column, NumericColumn) and column.two_valued
             blocks.append(Block(name, column.word, outputs, parts, two_valued))
         return blocks
-
-    @property
-    def sources(self) -> dict[str, list[int]]:
-        """The outputs of each column that is used, by its name."""
-        return {block.name: block.outputs for block in self.blocks}
 
     @property
     def feature_names(self) -> list[str]:
@@ -132,16 +126,20 @@ class TableEncoder:
         """
         columns: dict[str, Column] = {}
         left_out: dict[str, str] = {}
-        for name, values in table.items():
-            learned = self._learn(str(name), values, slice(None) if rows is None else rows)
+        # All columns at once: with many thousands of them, taking the rows of each by itself would take seconds.
+        training = table if rows is None else table.iloc[rows]
+        for (name, column), (_, values) in zip(table.items(), training.items(), strict=True):
+            learned = self._learn(str(name), column, values)
             if isinstance(learned, str):
                 left_out[str(name)] = learned
             else:
                 columns[str(name)] = learned
         if not columns:
             reasons = [f"{name!r} {reason.rstrip(',')}" for name, reason in left_out.items()]
-            problem = f"{listed(reasons)} (--views can say what a column is)" if reasons else "it has none"
-            raise ValueError(f"TABLE must have a column to learn from besides the target; {problem}.")
+            needed = "The table must have a column to learn from besides the target; "
+            if not reasons:
+                raise ValueError(f"{needed}it has none.")
+            raise ValueError(Sentence(needed, listed(reasons), " (", Setting("views"), " can say what a column is)."))
         self.columns, self.left_out = columns, left_out
         return self
 
@@ -161,7 +159,7 @@ class TableEncoder:
         if missing:
             plural = "s" if len(missing) > 1 else ""
             names = listed([repr(name) for name in missing])
-            raise ValueError(f"TABLE lacks the column{plural} {names}, on which the model was trained.")
+            raise ValueError(f"The table lacks the column{plural} {names}, on which the model was trained.")
         return np.hstack([column.encode(name, table[name]) for name, column in self.columns.items()])
 
     def to_dict(self) -> dict[str, Any]:
@@ -197,14 +195,13 @@ class TableEncoder:
             raise ValueError("The encoding of the table is not in the form that to_dict gives.") from error
         return encoder
 
-    def _learn(self, name: str, column: pd.Series, rows: np.ndarray | slice) -> Column | str:
-        """Return the encoding of one column, or why it is left out."""
+    def _learn(self, name: str, column: pd.Series, values: pd.Series) -> Column | str:
+        """Return the encoding of one column, learned from its values in training rows, or why it is left out."""
         word = self._kinds.get(name)
         if word == IGNORE:
             return "is to be ignored"
         if word is None and name.startswith(_UNNAMED):
             return "has no name of its own"
-        values = column.iloc[rows]
         if values.isna().all():
             return f"has no values in the {len(values)} training rows"
         if word is None:

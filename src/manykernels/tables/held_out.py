@@ -8,6 +8,7 @@ import pandas as pd
 from sklearn.model_selection import train_test_split
 
 from manykernels.tables.encoder import TableEncoder
+from manykernels.tables.sentences import Sentence, Setting
 from manykernels.tables.target import MANY_CLASSES
 
 
@@ -43,7 +44,8 @@ def hold_out(target: np.ndarray, test_size: float, seed: int, regression: bool) 
     if not regression:
         _check_classes(target, n_test, test_size)
     elif len(target) - n_test < 2:
-        raise ValueError(f"--test-size {test_size} leaves {len(target) - n_test} rows for training; it needs 2.")
+        problem = f" leaves {len(target) - n_test} rows for training; it needs 2."
+        raise ValueError(Sentence(Setting("test_size", test_size), problem))
     stratify = None if regression else target
     train, test = train_test_split(rows, test_size=n_test, random_state=seed, stratify=stratify)
     return np.sort(train), np.sort(test)
@@ -84,12 +86,14 @@ def _check_classes(target: np.ndarray, n_test: int, test_size: float) -> None:
     classes, counts = np.unique(target, return_counts=True)
     if counts.min() < 2:
         rare = str(classes[counts.argmin()])
-        advice = "remove it, or use --test-size 0"
+        problem = f"The target needs two rows of each class to hold some out; class {rare!r} has one "
         if target.dtype.kind in "iu" and len(classes) > MANY_CLASSES:
-            advice = f"add --regression to predict a number, as {len(classes)} different ones suggest"
-        raise ValueError(f"--target needs two rows of each class to hold some out; class {rare!r} has one ({advice}).")
+            suggests = f" to predict a number, as {len(classes)} different ones suggest)."
+            raise ValueError(Sentence(problem, "(add ", Setting("regression", True), suggests))
+        raise ValueError(Sentence(problem, "(remove it, or use ", Setting("test_size", 0), ")."))
     if min(n_test, len(target) - n_test) < len(classes):
-        raise ValueError(
-            f"--test-size {test_size:g} splits {len(target)} rows into {len(target) - n_test} and {n_test}; "
+        problem = (
+            f" splits {len(target)} rows into {len(target) - n_test} and {n_test}; "
             f"each part needs at least {len(classes)} rows, one for each class."
         )
+        raise ValueError(Sentence(Setting("test_size", test_size), problem))

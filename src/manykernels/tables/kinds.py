@@ -9,6 +9,7 @@ from pandas.api import types
 from manykernels.tables.cells import DATE_WORDS, NUMBER_WORDS, UNCLEAR_DATES, as_texts, reads_as_number
 from manykernels.tables.column import MAX_LEVELS, Column, FlagColumn, LevelsColumn, NumericColumn
 from manykernels.tables.date_column import DateColumn
+from manykernels.tables.sentences import Sentence, Setting
 from manykernels.tables.text_column import TextColumn
 from manykernels.tables.written_dates import MONTH_FIRST, UNCLEAR, order_of, seconds_of
 from manykernels.tables.written_numbers import looks_like_number
@@ -100,10 +101,11 @@ def refuse_mixtures(name: str, column: pd.Series) -> None:
         fits = texts.map({text: reads(text) for text in distinct}).astype(bool)
         if _MEANT <= fits.mean() < 1 and texts[fits].nunique() > _MANY_NUMBERS:
             first = texts[~fits].index[0]
-            raise ValueError(
+            problem = (
                 f"Column {name!r} mixes {what} with other text: {int((~fits).sum())} of {len(texts)} values, such as "
-                f"{texts[first]!r}; correct them, leave the cells empty, or call the column a category by --views."
+                f"{texts[first]!r}; correct them, leave the cells empty, or call the column a category by "
             )
+            raise ValueError(Sentence(problem, Setting("views"), "."))
 
 
 def _kind_of_words(texts: pd.Series) -> type[Column] | str:

@@ -33,7 +33,7 @@ class PreparedTable:
     y_train, y_test : arrays of shape (n_rows,)
         Floats for regression, else labels.
     notes : list of str
-        What the user should know, in sentences.
+        What the user should know, in sentences; those that name settings are of the type Sentence.
     """
 
     encoder: TableEncoder

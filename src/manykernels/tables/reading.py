@@ -63,15 +63,15 @@ def read_table(path: str | os.PathLike[str]) -> pd.DataFrame:
     read = _reader(path)
     if not path.is_file():
         problem = "it is a folder" if path.is_dir() else "there is no such file"
-        raise ValueError(f"TABLE must be a file that exists; got '{path}', but {problem}.")
+        raise ValueError(f"The table must be a file that exists; got '{path}', but {problem}.")
     try:
         table = read(path)
     except pd.errors.EmptyDataError as error:
-        raise ValueError(f"TABLE must have a line of column names and rows; '{path}' is empty.") from error
+        raise ValueError(f"The table must have a line of column names and rows; '{path}' is empty.") from error
     except UnicodeDecodeError as error:
-        raise ValueError(f"TABLE must be text in UTF-8; '{path}' is not: save it in that encoding.") from error
+        raise ValueError(f"The table must be text in UTF-8; '{path}' is not: save it in that encoding.") from error
     except (OSError, EOFError, zlib.error, csv.Error, ValueError, pyarrow.ArrowException) as error:
-        raise ValueError(f"TABLE '{path}' cannot be read as {_suffix(path)[1:]}: {_reason(error)}.") from error
+        raise ValueError(f"The table '{path}' cannot be read as {_suffix(path)[1:]}: {_reason(error)}.") from error
     return _checked(table, path)
 
 
@@ -188,7 +188,7 @@ def _reader(path: Path) -> Callable[[Path], pd.DataFrame]:
     suffix, compressed = _suffix(path), path.name.lower().endswith(".gz")
     if suffix not in READERS or (compressed and suffix == ".parquet"):
         known = ", ".join(READERS)
-        raise ValueError(f"TABLE must end in one of {known} (or .gz after a text format); got '{path}'.")
+        raise ValueError(f"The table must end in one of {known} (or .gz after a text format); got '{path}'.")
     return READERS[suffix]
 
 
@@ -197,8 +197,8 @@ def _checked(table: pd.DataFrame, path: Path) -> pd.DataFrame:
     table.columns = pd.Index([str(name).strip() for name in table.columns])
     repeated = sorted(set(table.columns[table.columns.duplicated()]))
     if repeated:
-        raise ValueError(f"TABLE must have distinct column names; '{path}' repeats {listed(repeated)}.")
+        raise ValueError(f"The table must have distinct column names; '{path}' repeats {listed(repeated)}.")
     if not np.prod(table.shape):
         rows, columns = table.shape
-        raise ValueError(f"TABLE must have rows and columns; '{path}' has {rows} rows and {columns} columns.")
+        raise ValueError(f"The table must have rows and columns; '{path}' has {rows} rows and {columns} columns.")
     return table

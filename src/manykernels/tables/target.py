@@ -9,6 +9,7 @@ import pandas as pd
 
 from manykernels.tables.cells import as_numbers, as_texts, spelled_as
 from manykernels.tables.reading import written
+from manykernels.tables.sentences import Sentence, Setting
 
 # Nobody would read a message that lists more names than this.
 _SHOWN = 8
@@ -49,9 +50,10 @@ def take_target(
     """
     if name not in table.columns:
         if model is not None:
-            raise ValueError(f"TABLE must hold the target {name!r}, which the model predicts.")
-        raise ValueError(f"--target must name a column of TABLE; got {name!r}{_hint(name, list(table.columns))}.")
-    column, words = table[name], f"{'--target' if model is None else 'The target'} {name!r}"
+            raise ValueError(f"The table must hold the target {name!r}, which the model predicts.")
+        problem = f" must name a column of the table; got {name!r}{_hint(name, list(table.columns))}."
+        raise ValueError(Sentence(Setting("target"), problem))
+    column, words = table[name], f"The target {name!r}"
     missing = np.flatnonzero(column.isna())
     if len(missing):
         word = written(path, int(missing[0]), list(table.columns).index(name)) if path else ""
@@ -67,7 +69,7 @@ def take_target(
     return table.drop(columns=name), target
 
 
-def class_notes(target: np.ndarray) -> list[str]:
+def class_notes(target: np.ndarray) -> list[Sentence]:
     """Return a note if classes look like numbers to predict.
 
     Parameters
@@ -77,19 +79,19 @@ def class_notes(target: np.ndarray) -> list[str]:
 
     Returns
     -------
-    notes : list of str
-        One sentence, or none.
+    notes : list of Sentence
+        One, or none.
 
     Examples
     --------
     >>> class_notes(np.arange(30))
-    ['The target has 30 different whole numbers, each of which is a class: --regression would predict a number.']
+    ['The target has 30 different whole numbers, each of which is a class: regression=True would predict a number.']
     """
     count = len(np.unique(target))
     if target.dtype.kind not in "iu" or count <= MANY_CLASSES:
         return []
-    words = "each of which is a class: --regression would predict a number"
-    return [f"The target has {count} different whole numbers, {words}."]
+    words = f"The target has {count} different whole numbers, each of which is a class: "
+    return [Sentence(words, Setting("regression", True), " would predict a number.")]
 
 
 def _hint(name: str, columns: list[str]) -> str:
@@ -106,8 +108,8 @@ def _numbers(words: str, column: pd.Series, asked: bool) -> np.ndarray:
         values = as_numbers(str(column.name), column)
     except ValueError as error:
         detail = str(error).split("; ")[-1].rstrip(".")
-        needed = "finite numbers for --regression" if asked else "finite numbers"
-        raise ValueError(f"{words} must hold {needed}; {detail}.") from error
+        purpose = (" for ", Setting("regression")) if asked else ()
+        raise ValueError(Sentence(f"{words} must hold finite numbers", *purpose, f"; {detail}.")) from error
     if np.ptp(values) == 0:
         raise ValueError(f"{words} must vary; it is {values[0]:g} in every row.")
     return values
@@ -132,8 +134,9 @@ def _check_whole(words: str, values: np.ndarray, asked: bool) -> None:
         raise ValueError(f"{words} must hold classes; it is infinite in some rows.")
     fractions = values[values % 1 != 0]
     if len(fractions):
-        advice = ", so add --regression to predict a number" if asked else ""
-        raise ValueError(f"{words} must hold classes; it holds fractions such as {fractions[0]:g}{advice}.")
+        advice = (", so add ", Setting("regression", True), " to predict a number") if asked else ()
+        problem = f"{words} must hold classes; it holds fractions such as {fractions[0]:g}"
+        raise ValueError(Sentence(problem, *advice, "."))
     if np.abs(values).max() > _LARGEST_FLOAT:
         raise ValueError(f"{words} must hold classes; {np.abs(values).max():g} is too large to be told from others.")
 

@@ -1,6 +1,7 @@
 """Displays: what is drawn is what the models say, for few and for very many kernels, in light and in dark styles."""
 
 import builtins
+from functools import cache
 
 import matplotlib as mpl
 import numpy as np
@@ -61,6 +62,11 @@ def own_weights():
 @pytest.fixture(scope="module")
 def regressor():
     return MKLRegressor(KERNELS, norm=2.0).fit(Z, 100.0 + X["hue"] * X["ash"])
+
+
+@cache
+def short_path():
+    return ufo_path(KERNELS, Z, y, n_alphas=2, random_state=0)
 
 
 def many(n_kernels=10_000, n_groups=50):
@@ -227,7 +233,7 @@ class TestPath:
         assert list(display.ax_.lines[0].get_xdata()) == [0, 1, 2]
 
     def test_panels_in_the_place_of_given_axes(self):
-        path = ufo_path(KERNELS, Z, y, n_alphas=2, random_state=0)
+        path = short_path()
         figure, (left, right) = plt.subplots(1, 2)
         display = PathDisplay.from_path(path, ax=right)
         assert display.figure_ is figure
@@ -239,7 +245,7 @@ class TestPath:
         assert display.ax_.get_position().x0 > left.get_position().x1
 
     def test_wrong_arguments(self):
-        path = ufo_path(KERNELS, Z, y, n_alphas=2, random_state=0)
+        path = short_path()
         with pytest.raises(ValueError, match="together"):
             PathDisplay.from_path(path, Z)
         with pytest.raises(ValueError, match="empty"):
@@ -362,7 +368,7 @@ def _drawn(model, regressor):
         KernelWeightsDisplay.from_estimator(model),
         many().plot(),
         ConvergenceDisplay.from_estimator(model),
-        PathDisplay.from_path(ufo_path(KERNELS, Z, y, n_alphas=2, random_state=0)),
+        PathDisplay.from_path(short_path()),
         LearnedKernelDisplay.from_estimator(model, Z, y),
         ContributionsDisplay.from_estimator(regressor, Z),
     ]

@@ -26,6 +26,7 @@ from manykernels.banks.asked import check_matrix, checked_places, checked_weight
 from manykernels.banks.cluster import shard as on_worker
 from manykernels.banks.cluster.shards import Holding, Shards
 from manykernels.banks.cluster.workers import Workers
+from manykernels.banks.combining import put_together
 from manykernels.banks.layout import plan_storages
 from manykernels.banks.learned import Terms
 from manykernels.banks.packed import PackedBank
@@ -208,11 +209,8 @@ class DaskBank(PackedBank):
             sent = [self._shards.workers.send(a.data) if isinstance(a, Sent) else a for a in arguments]
             return self._shards.gather([self._shards.submit(h.shard, function, *sent, h.local) for h in holdings])
 
-        out = np.empty((*lead, size, *trail))
-        by_kernel = np.moveaxis(out, len(lead), 0)
-        for holding, values in zip(holdings, self._shards.persistent(ask), strict=True):
-            by_kernel[holding.places] = np.moveaxis(values, len(lead), 0)
-        return out
+        pieces = zip([holding.places for holding in holdings], self._shards.persistent(ask), strict=True)
+        return put_together(size, pieces, lead, trail)
 
     def _of(self, subset: Sequence[int] | np.ndarray | None) -> tuple[list[Holding], int]:
         """Return who holds which kernels of the subset, and its size."""

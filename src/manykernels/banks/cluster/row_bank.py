@@ -11,6 +11,7 @@ from manykernels.banks.asked import checked_places, checked_weights
 from manykernels.banks.cluster import row_block as on_worker
 from manykernels.banks.cluster.row_block import FeaturePlan, Targets
 from manykernels.banks.cluster.row_blocks import RowBlocks
+from manykernels.banks.combining import coarse_samples
 from manykernels.banks.features import OFFERS, FeatureBank
 from manykernels.banks.packed import PackedBank, bank_of_features
 from manykernels.banks.placement import PRECISIONS
@@ -21,7 +22,7 @@ from manykernels.kernels.kernel_bank import KernelBank
 from manykernels.kernels.normalize import KINDS
 from manykernels.kernels.shared_distances import BoundKernel
 
-_COARSE, _COARSE_BYTES = 3000, 2 * 10**8
+_COARSE_BYTES = 2 * 10**8
 
 
 class RowSource:
@@ -172,7 +173,7 @@ class RowBank(FeatureBank):
     @property
     def coarse_size(self) -> int:
         """How many rows a problem may have that is solved on the driver for a first guess of the weights."""
-        return int(min(_COARSE, self.n_samples // 4, _COARSE_BYTES // (8 * max(int(self.first[-1]), 1))))
+        return int(min(coarse_samples(self.n_samples), _COARSE_BYTES // (8 * max(int(self.first[-1]), 1))))
 
     def tail(self, size: int) -> PackedBank:
         """Return the kernels on so many random rows: for a first guess, these do."""

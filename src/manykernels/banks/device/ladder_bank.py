@@ -15,6 +15,7 @@ from manykernels.banks.asked import check_length, check_matrix, checked_places
 from manykernels.banks.device.distances import DistanceStack
 from manykernels.banks.device.views import View
 from manykernels.banks.ladder_bank import LadderBank
+from manykernels.banks.placement import UNIT_ROUNDOFFS
 from manykernels.compute.gpu import Device, gaussian_rates
 from manykernels.kernels.ladder import GaussianLadder
 
@@ -65,7 +66,7 @@ class DeviceLadderBank(LadderBank):
         """Error of the kernel values."""
         if not self._exact:
             return super().unit_roundoff
-        return 2.0**-24 if self.precision == "single" else 2.0**-53
+        return UNIT_ROUNDOFFS[self.precision]
 
     def describe_storage(self) -> str:
         """Return words for how the kernels are held."""

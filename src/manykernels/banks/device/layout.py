@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from manykernels.banks.device.storage import Computed, DeviceStorage, Factors, Gaussians, Matrices
-from manykernels.banks.layout import SMALL_RANK, STORAGES
+from manykernels.banks.layout import SMALL_RANK, STORAGES, KernelsLeft
 from manykernels.compute.gpu import Device
 from manykernels.core.checks import check_choice
 from manykernels.kernels.base import Gaussian
@@ -46,8 +46,8 @@ def plan_device(
     return plan.storages
 
 
-class _Plan:
-    """What has been decided, the kernels that are left, and the bytes that are left for them."""
+class _Plan(KernelsLeft):
+    """What has been decided of a bank on a device."""
 
     def __init__(
         self,
@@ -59,27 +59,17 @@ class _Plan:
         dtype: Any,
         itemsize: int,
     ) -> None:
-        self.device, self.bound, self.X, self.dtype = device, bound, X, dtype
-        self.normalization, self.sample_weight = normalization, sample_weight
-        self.budget = int(_SHARE * device.free_bytes())
+        super().__init__(bound, X, normalization, sample_weight, int(_SHARE * device.free_bytes()))
+        self.device, self.dtype = device, dtype
         self.matrix = itemsize * X.shape[0] ** 2
-        self.rest = np.arange(len(bound))
         self.storages: list[DeviceStorage] = []
 
     def take_factors(self, max_rank: int) -> None:
         """Hold the kernels that have an exact factor of at most ``max_rank`` columns as such, while they fit."""
-        found = {}
-        for group in make_groups(self.bound, self.rest):
-            view = group.view(self.X)
-            # A factor has at least as many columns as the kernel sees: do not even ask for a large one.
-            for g, k in enumerate(group.indices if view.shape[1] <= max_rank else ()):
-                factor = group.factor(g, view, None, max_rank)
-                if factor is not None and factor.shape[1] <= max_rank and factor.nbytes <= self.budget:
-                    found[int(k)] = self.normalization.apply_factor(k, factor, self.sample_weight)
-                    self.budget -= factor.nbytes
-        if found:
-            chosen = np.array(sorted(found))
-            self._add(Factors.of(self.device, chosen, [found[int(k)] for k in chosen], self.dtype))
+        factors = self.find_factors(max_rank)
+        if factors:
+            chosen = np.array(sorted(factors))
+            self._add(Factors.of(self.device, chosen, [factors[int(k)] for k in chosen], self.dtype))
 
     def take_gaussians(self, hold: bool) -> None:
         """Hold the distances of Gaussian kernels, of as many column sets as fit; centered ones need more digits."""

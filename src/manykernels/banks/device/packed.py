@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from manykernels.banks.asked import checked_weights
+from manykernels.banks.combining import WeighedKernel, coarse_samples
 from manykernels.banks.device.storage import DeviceStorage
 from manykernels.banks.on_demand import OFFERS
 from manykernels.banks.packed import PackedBank
 from manykernels.banks.placement import PRECISIONS
 from manykernels.banks.storage import PackedStorage, Storage, held_here
-from manykernels.compute.combined import Rounded
 from manykernels.compute.gpu import Device, Tensor
 from manykernels.compute.triangles import triangle_size
 from manykernels.kernels.normalize import Normalization
@@ -23,7 +23,6 @@ from manykernels.kernels.shared_distances import BoundKernel
 _FEW_SAMPLES = 512
 # From here on the combined kernel stays on the device, and so do the products of the inner solver with it.
 LARGE = 3000
-_COARSE = 3000
 
 
 class DeviceBank(PackedBank):
@@ -137,10 +136,10 @@ class DeviceRowsBank(DeviceBank):
     @property
     def coarse_size(self) -> int:  # type: ignore[override]
         """How many samples a problem may have that is solved on the CPU for a first guess of the weights."""
-        return min(self.n_samples // 4, _COARSE)
+        return coarse_samples(self.n_samples)
 
 
-class DeviceKernel(Rounded):
+class DeviceKernel(WeighedKernel):
     """The combined kernel of a :class:`DeviceRowsBank` for solvers that need products and blocks.
 
     Where the matrix does not fit on the device, its rows are computed in blocks when they are asked for.
@@ -149,20 +148,14 @@ class DeviceKernel(Rounded):
     can = frozenset({"block"})
 
     def __init__(self, bank: DeviceRowsBank) -> None:
-        self._bank, self._device, self.n_samples = bank, bank.device, bank.n_samples
-        self.unit_roundoff = bank.unit_roundoff
+        super().__init__(bank)
+        self._device = bank.device
         self._dtype = bank.device.dtype(PRECISIONS[bank.precision])
-        self._weights = np.zeros(bank.n_kernels)
         self._K = bank.device.empty_or_none(self.n_samples, self.n_samples, dtype=self._dtype)
-        self._diagonal: np.ndarray | None = np.zeros(self.n_samples)
         if self._K is not None:
             self._K.zero_()
 
-    def weigh(self, weights: np.ndarray) -> None:
-        """Take other weights."""
-        if np.array_equal(weights, self._weights):
-            return
-        self._weights, self._diagonal = weights.copy(), None
+    def _renew(self) -> None:
         if self._K is not None:
             self._add_to(self._K.zero_())
 
@@ -179,13 +172,6 @@ class DeviceKernel(Rounded):
         every = np.arange(self.n_samples)
         shape = (every[rows].size, every[columns].size)
         return self._add_to(device.zeros(*shape, dtype=self._dtype), every[rows], columns)
-
-    def diagonal(self) -> np.ndarray:
-        """Return the diagonal; every solve asks for it, and it is computed once."""
-        if self._diagonal is None:
-            active = np.flatnonzero(self._weights)
-            self._diagonal = self._weights[active] @ self._bank.diagonal(active)
-        return self._diagonal
 
     def product(self, beta: np.ndarray) -> np.ndarray:
         """Return K beta_t for beta of shape (n_tasks, n)."""
