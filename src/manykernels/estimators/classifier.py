@@ -189,6 +189,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         keep(self, locals())
 
     def _fit(self, given: Any, y: Any, sample_weight: Any, warm: WarmStart | None = None) -> None:
+        self.gives_probabilities_ = self._loss().gives_probabilities
         self.temperature_scale_ = 1.0
         super()._fit(given, y, sample_weight, warm)
 
@@ -196,7 +197,6 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         self.classes_, codes = classes_of(training.target)
         y = one_vs_rest(codes, self.classes_.size)
         C = np.broadcast_to(costs_of(self, codes, training.samples.weight), y.shape)
-        self.gives_probabilities_ = self._loss().gives_probabilities
         interrupted = self._fit_tasks(training, y, C, warm=warm)
         if self.probability and not self.gives_probabilities_:
             if interrupted:
