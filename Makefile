@@ -33,8 +33,9 @@ lint: .venv/installed-dev
 	$(BIN)/mypy
 	$(BIN)/python tools/house.py
 
+# From scratch (-E): a build that goes on from the last one does not repeat its warnings.
 docs: .venv/installed-dev
-	$(BIN)/python -m sphinx -W --keep-going --nitpicky -q docs docs/_build/html
+	$(BIN)/python -m sphinx -E -W --keep-going --nitpicky -q docs docs/_build/html
 	@echo "The site is docs/_build/html/index.html"
 
 .venv/installed: pyproject.toml

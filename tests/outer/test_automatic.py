@@ -79,6 +79,26 @@ def test_max_iter_counts_both_parts(monkeypatch):
     assert result.n_iter <= 5
 
 
+def test_where_rounding_alone_is_left_no_other_method_is_tried(monkeypatch):
+    """Another method has no more digits; one that merely ended early is followed by the next."""
+    problem, tried = problem_with(2.0), []
+
+    def ends(name, rounding, tol):
+        def method(problem, **options):
+            tried.append(name)
+            result = group_lasso(problem, **options | {"tol": tol})
+            return replace(result, certificate=replace(result.certificate, rounding=rounding), converged=False)
+
+        return method
+
+    for rounding, tol, expected in ((1e-2, 1e-4, ["first"]), (0.0, 0.9, ["first", "second"])):
+        tried.clear()
+        methods = [ends("first", rounding, tol), ends("second", 0.0, 1e-4)]
+        monkeypatch.setattr(choice, "_methods", lambda problem, methods=methods: methods)
+        automatic(problem, tol=5e-4)
+        assert tried == expected
+
+
 @pytest.mark.parametrize("solver", [newton, group_lasso])
 def test_a_missing_capability_is_named_before_any_work(solver):
     class Family:

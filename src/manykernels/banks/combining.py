@@ -41,12 +41,12 @@ def put_together(
     size : int
         The number of kernels.
     pieces : iterable of (places, values)
-        Places of kernels in the result, and their values, of shape (*lead, len(places), *trail).
+        Places of kernels in the result, and their values, of shape lead + (len(places),) + trail.
     lead, trail : tuples of int
 
     Returns
     -------
-    ndarray of shape (*lead, size, *trail)
+    ndarray of shape lead + (size,) + trail
 
     Examples
     --------
@@ -89,7 +89,7 @@ class CombinesToMatrix(ABC):
         return {}
 
     def tail_bytes(self, size: int) -> int:
-        """Return the bytes that :meth:`tail` takes."""
+        """Return the bytes that ``tail`` takes."""
         return 0
 
     @property

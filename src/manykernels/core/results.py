@@ -119,6 +119,17 @@ class Certificate:
         """Return whether the gap is at most ``tol``."""
         return bool(self.gap <= tol)
 
+    def lacks_digits(self, tol: float) -> bool:
+        """Return whether rounding alone keeps the gap above ``tol``, so that more iterations are in vain.
+
+        Examples
+        --------
+        >>> from manykernels.core.results import Certificate
+        >>> Certificate(10.0, 9.99, rounding=0.01).lacks_digits(1e-2), Certificate(10.0, 9.0).lacks_digits(1e-2)
+        (True, False)
+        """
+        return not self.within(tol) and replace(self, rounding=0.0).within(tol)
+
     def improves(self, other: Certificate | None) -> bool:
         """Return whether this certificate is better than another one: whether its gap is smaller.
 

@@ -66,7 +66,8 @@ def automatic(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, star
             result = solver(problem, tol=tol, max_iter=rounds, start=start)
         else:
             result = _continued(result, solver(problem, tol=tol, max_iter=rounds, start=result.weights))
-        if result.converged or result.interrupted or result.n_iter >= max_iter:
+        is_done = result.converged or result.interrupted or result.n_iter >= max_iter
+        if is_done or result.certificate.lacks_digits(tol):
             break
     assert result is not None
     return result
