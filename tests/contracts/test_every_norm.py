@@ -77,6 +77,13 @@ def test_what_a_problem_asks(norm):
     assert np.isnan(norm.dual_regularizer(np.ones(M))) == (not norm.has_dual)
 
 
+@every([norm for norm in NORMS if not isinstance(norm, Penalty)])
+def test_what_overflows_is_infinite(norm):
+    with np.errstate(over="ignore"):
+        assert norm.regularizer(np.ones(M), np.full(M, 1e305)) < np.inf
+        assert norm.regularizer(np.full(M, 1e10), np.full(M, 1e305)) == np.inf
+
+
 @every([norm for norm in NORMS if norm.has_dual])
 def test_weak_duality(norm):
     """Regularizer plus dual regularizer is at least sum_k a_k s_k, whatever the component norms and the forms."""

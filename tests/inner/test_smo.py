@@ -304,6 +304,16 @@ def test_a_solution_is_its_own_best_start():
     np.testing.assert_allclose(again.beta, cold.beta, atol=1e-12)
 
 
+def test_a_start_far_larger_than_the_solution_leaves_none_of_its_rounding():
+    """Steps from 1e-3 to 1e-30 leave 1e-19 in the sum of the coefficients, beside which the solution is nothing."""
+    X = points(6, seed=5)
+    K, y = 1e30 * (X @ X.T + 0.1 * np.eye(6)), np.array([1.0, -1.0, -1.0, -1.0, -1.0, -1.0])
+    costs = np.full(6, 100.0)
+    solution = solve(Hinge(), K, y, costs, start=1e-3 * np.array([1.0, -0.5, -0.1, -0.2, -0.17, -0.03]), tol=1e-6)
+    assert 0 < np.abs(solution.beta).max() < 1e-28
+    assert abs(solution.beta.sum()) <= 1e-12 * np.abs(solution.beta).sum()
+
+
 def test_max_iter_is_kept_and_leaves_a_feasible_point():
     _, K, y = many(200)
     costs = np.full(200, 100.0)

@@ -410,6 +410,8 @@ def solve_box(
         )
         n_iter += done
         is_worn = np.abs(gradient).max() < _WORN * before
+        if intercept and not _sums_to_zero(beta):  # left of a start that was far larger
+            beta, is_worn = balanced(beta, lower, upper), True
         if n_iter <= _FEW_STEPS * np.count_nonzero(beta) and not is_worn:
             break
         # Each step has left its rounding in the gradient; anew, that costs a small part of the steps.
@@ -462,6 +464,10 @@ def balanced(beta: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarr
         if mass == 0.0:
             break
         beta = np.clip(beta - surplus * (total / mass), lower, upper)
-        if abs(beta.sum()) <= _IMBALANCE * np.abs(beta).sum():
+        if _sums_to_zero(beta):
             break
     return beta
+
+
+def _sums_to_zero(beta: np.ndarray) -> bool:
+    return bool(abs(beta.sum()) <= _IMBALANCE * np.abs(beta).sum())

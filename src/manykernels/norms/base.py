@@ -148,8 +148,13 @@ class ComponentNorm(Norm):
 
     def regularizer(self, weights: np.ndarray, quad_forms: np.ndarray) -> float:
         """Return 1/2 N(a)^2 of the predictor with these weights, a_k = d_k sqrt(q_k)."""
-        return 0.5 * self.value(weights * np.sqrt(quad_forms)) ** 2
+        return half_square(self.value(weights * np.sqrt(quad_forms)))
 
     def dual_regularizer(self, quad_forms: np.ndarray) -> float:
         """Return 1/2 N*(sqrt(q))^2."""
         return 0.5 * self.dual_square(quad_forms)
+
+
+def half_square(value: float) -> float:
+    """Return value^2 / 2, infinite where it overflows; a power of Python's own numbers would raise."""
+    return 0.5 * (float(value) * float(value))

@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from manykernels.core.checks import check_number
-from manykernels.norms.base import Norm
+from manykernels.norms.base import Norm, half_square
 from manykernels.norms.lp import power_norm
 
 
@@ -53,12 +53,12 @@ class ElasticNorm(Norm):
 
     def value(self, norms: np.ndarray) -> float:
         """Return Omega(a) for component norms of shape (n_kernels,)."""
-        return 0.5 * power_norm(norms, self.power(norms.size)) ** 2 + self.strength * float(norms.sum())
+        return half_square(power_norm(norms, self.power(norms.size))) + self.strength * float(norms.sum())
 
     def conjugate(self, slopes: np.ndarray) -> float:
         """Return Omega*(s) = max over a >= 0 of s'a - Omega(a), for slopes s of shape (n_kernels,)."""
         beyond = np.maximum(slopes - self.strength, 0.0)
-        return 0.5 * power_norm(beyond, _conjugate_power(self.power(slopes.size))) ** 2
+        return half_square(power_norm(beyond, _conjugate_power(self.power(slopes.size))))
 
     def weights(self, norms: np.ndarray) -> np.ndarray:
         """Return d_k = a_k / (dOmega/da_k): the weights of the kernel whose machine has these component norms.
