@@ -1,8 +1,9 @@
 """Kernels, banks of kernels, and the kernel that was learned."""
 
 from manykernels.kernels.base import Dirichlet, Gaussian, Kernel, Linear, Polynomial
-from manykernels.kernels.continuous_family import ContinuousFamily, DirichletFamily, GaussianFamily
+from manykernels.kernels.continuous_family import ContinuousFamily, DirichletFamily
 from manykernels.kernels.feature_maps import Nothing, Nystroem, RandomFourier
+from manykernels.kernels.gaussian_family import GaussianFamily
 from manykernels.kernels.gaussian_product import ScaledGaussian
 from manykernels.kernels.kernel_bank import KernelBank
 from manykernels.kernels.ladder import GaussianLadder

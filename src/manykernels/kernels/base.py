@@ -100,7 +100,7 @@ class Kernel(HasParameters, ABC):
     def title(self) -> str:
         """The kernel's name without its columns, such as "Gaussian(width=2)"."""
         own = {k: v for k, v in self.parameters().items() if k not in ("columns", "group", "label")}
-        shown = [f"{k}={_short(v)}" for k, v in own.items() if not isinstance(v, np.ndarray)]
+        shown = [f"{k}={short(v)}" for k, v in own.items() if not isinstance(v, np.ndarray)]
         return f"{type(self).__name__}({', '.join(shown)})" if shown else type(self).__name__
 
     def name(self, where: str) -> str:
@@ -108,14 +108,14 @@ class Kernel(HasParameters, ABC):
         return f"{self.title} on {where}"
 
     def __repr__(self) -> str:
-        values = [f"{k}={_short(v)}" for k, v in self.parameters().items() if v is not None]
+        values = [f"{k}={short(v)}" for k, v in self.parameters().items() if v is not None]
         return f"{type(self).__name__}({', '.join(values)})"
 
     def __deepcopy__(self, memo: dict) -> Kernel:
         return self  # kernels do not change: scikit-learn's clone shares them, and precomputed matrices with them
 
 
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"<array of shape {value.shape}>"
     return f"{value:.6g}" if is_number(value) else repr(value)
@@ -248,7 +248,7 @@ class Polynomial(ElementwiseKernel):
     @property
     def title(self) -> str:
         """The kernel's name without its columns; the usual coef0 = 1 is left out."""
-        extra = "" if self.coef0 == 1 else f", coef0={_short(self.coef0)}"
+        extra = "" if self.coef0 == 1 else f", coef0={short(self.coef0)}"
         return f"Polynomial(degree={self.degree}{extra})"
 
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from manykernels.core.checks import check_count, check_number
-from manykernels.kernels.base import _short
+from manykernels.kernels.base import short
 
 _LEAST_NODES, _MORE_NODES = 8, 4
 
@@ -84,7 +84,7 @@ class GaussianLadder:
     @property
     def title(self) -> str:
         """The ladder's name without its columns."""
-        return f"Gaussian(width={_short(self.low)} to {_short(self.high)})"
+        return f"Gaussian(width={short(self.low)} to {short(self.high)})"
 
     def refined(self, error: float) -> GaussianLadder:
         """Return the same ladder with an error of at most ``error``."""
@@ -96,7 +96,7 @@ class GaussianLadder:
 
     def __repr__(self) -> str:
         where = "" if self.columns is None else f"columns={self.columns!r}, "
-        return f"GaussianLadder({where}low={_short(self.low)}, high={_short(self.high)}, count={self.count})"
+        return f"GaussianLadder({where}low={short(self.low)}, high={short(self.high)}, count={self.count})"
 
     def __deepcopy__(self, memo: dict) -> GaussianLadder:
         return self
