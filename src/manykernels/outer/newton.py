@@ -173,6 +173,8 @@ class _Run:
                 method.problem = self.problem  # the last working set leaves its room to the next
                 method.exchange(self._restricted(after), kept, quad_forms[np.searchsorted(self.candidates, after)])
                 chosen, centered = after, False
+            elif self._is_solved(solution):
+                break  # and no kernel outside has anything to add: what is left is rounding
             elif solution.certificate.gap > max(target, _LAST_TARGET * self.tol):
                 if centered or method.conic:
                     break  # the interior point has come to its end
@@ -294,10 +296,17 @@ class _Run:
             # At the optimum tau is the largest form of the set; a rough solution's multiplier may be far below it.
             tau = self._largest_in_group(chosen, np.maximum(solution.tau, own))
         new = np.setdiff1d(self._important(quad_forms, tau, _MOST_NEW), chosen)
+        if new.size == 0 and self.p == 1 and self._is_solved(solution):
+            # Beside large losses rounding may leave the multiplier far above the forms; those decide.
+            new = np.setdiff1d(self._important(quad_forms, self._largest_in_group(chosen, own), _MOST_NEW), chosen)
         if self.p > 1 or new.size == 0 or solution.certificate.gap > 0.01:
             return np.union1d(chosen, new)
         lost = solution.weights * tau[chosen] < 1e-4 * self._weight_unit(chosen, solution) * (tau[chosen] - own)
         return np.union1d(chosen[~lost], new)
+
+    def _is_solved(self, solution: InteriorSolution) -> bool:
+        """Return whether nothing is left to do on the working set."""
+        return solution.certificate.gap <= _LAST_TARGET * self.tol
 
     def _weight_unit(self, chosen: np.ndarray, solution: InteriorSolution) -> np.ndarray:
         """Return what a weight is measured by: the sum of its group, which is 1 where all are constrained."""
