@@ -405,7 +405,10 @@ def _values_for_votes() -> Any:
 
 
 def _judge_twin(case: Case, fitted: Fitted, verdict: Verdict) -> None:
-    """Fit a changed case. Both certificates enclose the same optimum, so that the intervals must overlap."""
+    """Fit a changed case. Both certificates enclose the same optimum, so that the intervals must overlap.
+
+    Where rounding has put a dual value above the primal one, it says how large it is: the interval is that between them.
+    """
     found = twin(case, fitted.data)
     if found is None:
         return
@@ -418,8 +421,8 @@ def _judge_twin(case: Case, fitted: Fitted, verdict: Verdict) -> None:
         verdict.fault(f"{case.again}: {inner.message}", "".join(traceback.format_exception(error)))
         return
     first, second = fitted.model, again.model
-    mine = (first.dual_objective_ * factor, first.objective_ * factor)
-    theirs = (second.dual_objective_, second.objective_)
+    mine = sorted((first.dual_objective_ * factor, first.objective_ * factor))
+    theirs = sorted((second.dual_objective_, second.objective_))
     size = max(map(abs, (*mine, *theirs)))
     slack = (AGREE if case.tol <= 1e-4 else 0.1 * case.tol) * size
     slack += factor * _admitted(first) + _admitted(second)
