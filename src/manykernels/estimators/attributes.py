@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from manykernels.core.notices import warn
 from manykernels.core.protocols import Bank
-from manykernels.core.results import Certificate, Result
+from manykernels.core.results import Certificate, Result, total
 from manykernels.core.samples import Samples
 from manykernels.estimators.predictor import Predictor
 from manykernels.kernels.lazy_names import sums_by_group
@@ -67,14 +67,9 @@ def set_machines(model: Any, bank: Bank, results: list[Result], samples: Samples
 
 def _set_outcome(model: Any, results: list[Result]) -> None:
     """Set the sums of the certificates and of the work."""
-    certificates = [result.certificate for result in results]
-    total = Certificate(
-        primal=sum(certificate.primal for certificate in certificates),
-        dual=sum(certificate.dual for certificate in certificates),
-        rounding=max(certificate.rounding for certificate in certificates),
-    )
-    set_certificate(model, total)
-    if np.isnan(total.gap):  # a problem without a dual
+    certificate = total([result.certificate for result in results])
+    set_certificate(model, certificate)
+    if np.isnan(certificate.gap):  # a problem without a dual
         model.converged_ = all(result.converged for result in results)
     model.gap_is_exact_ = all(result.exact for result in results)
     model.n_iter_ = max(result.n_iter for result in results)

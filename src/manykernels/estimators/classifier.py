@@ -117,7 +117,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     intercept_ : ndarray of shape (n_problems,)
     classes_ : ndarray of shape (n_classes,)
     objective_, dual_objective_, gap_ : float
-        The optimum lies between the two objectives; ``gap_`` is their relative difference.
+        The optimum lies between the two objectives; ``gap_`` is their relative difference, and what rounding may add.
     gap_is_exact_ : bool
         False where the search for the best kernel of a family may have missed it: the gap may then be larger.
     converged_ : bool

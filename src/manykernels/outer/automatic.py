@@ -130,7 +130,7 @@ def _on_matrices(problem: Problem, tol: float, max_iter: int, start: np.ndarray 
     machine = problem.machine(result.machine.beta, K.product(result.machine.beta))
     certificate = problem.certificate(result.weights, machine, problem.quad_forms(machine))
     rounding = problem.rounding(K, machine) / max(abs(certificate.primal), 1e-300)
-    certificate = replace(certificate, rounding=rounding if rounding > tol else 0.0)
+    certificate = certificate.rounded(rounding, tol)
     return replace(
         result, machine=machine, certificate=certificate, converged=certificate.within(tol), rounding=rounding
     )

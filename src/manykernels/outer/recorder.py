@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 import numpy as np
 
@@ -147,7 +146,7 @@ class Recorder:
         size = max(abs(self.certificate.primal), 1e-300)
         rounding = self.problem.rounding(K, self.machine) / size
         rounding += self.problem.dual_rounding(self.machine, self.tol * size) / size
-        certificate = replace(self.certificate, rounding=rounding if rounding > self.tol else 0.0)
+        certificate = self.certificate.rounded(rounding, self.tol)
         return Result(
             weights=self.weights,
             machine=self.machine,

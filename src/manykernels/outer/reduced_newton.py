@@ -179,6 +179,8 @@ class _Run:
             machine, near = self._begin()
             if self.max_iter == 1 or (self.recorder.gap <= self.tol and not self.problem.norm.selects):
                 return
+            if near.size == 0:
+                return  # quadratic forms that overflow point nowhere
             start = np.zeros(self.problem.bank.n_kernels)
             start[near] = 1.0
         elif near is None:
