@@ -46,7 +46,10 @@ def tables() -> list[tuple[Any, Any]]:
     from manykernels import datasets
 
     pairs = [(data.data.astype(float), data.target) for data in map(datasets.load, _DATA)]
-    return [((X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-300), np.where(y == np.unique(y)[1], 1, -1)) for X, y in pairs]
+    return [
+        ((X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-300), np.where(y == np.unique(y)[1], 1, -1))
+        for X, y in pairs
+    ]
 
 
 def standard(norm: float, C: float) -> Callable[[], object]:
@@ -122,7 +125,10 @@ def stream() -> Callable[[], object]:
     from manykernels.kernels import Linear, Polynomial, RandomFourier
 
     X, y = classes(20_000)
-    kernels = [RandomFourier(w, 100, seed=s) for s, w in enumerate(np.geomspace(0.5, 8.0, 4))] + [Linear(), Polynomial(2)]
+    kernels = [RandomFourier(w, 100, seed=s) for s, w in enumerate(np.geomspace(0.5, 8.0, 4))] + [
+        Linear(),
+        Polynomial(2),
+    ]
 
     def run() -> object:
         model = UFOMKLClassifier(kernels, alpha=1e-3, loss="logistic", expected_samples=len(y))
@@ -286,7 +292,7 @@ def measure(checkout: Path, case: str) -> tuple[float, float]:
     paths = os.pathsep.join([str(checkout / "src"), str(ROOT)])
     environment = os.environ | {"PYTHONPATH": paths}
     command = [sys.executable, "-m", "benchmarks.versions", "--child", case]
-    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(command, check=False, env=environment, cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"{case}, {checkout}:\n{done.stderr[-2000:]}")
     seconds, megabytes = json.loads(done.stdout.splitlines()[-1])

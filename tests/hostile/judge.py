@@ -355,12 +355,13 @@ def _look_at_ufo(case, fitted, kernels, problem, beta, verdict) -> None:
 def _look_at_predictions(case, fitted, kernels, beta, verdict) -> None:
     model, data = fitted.model, fitted.data
     d = np.broadcast_to(np.atleast_2d(model.weights_), (len(beta), np.shape(model.weights_)[-1])).astype(oracle.Long)
+    level = np.mean(np.abs(np.diagonal(kernels.train, axis1=1, axis2=2)), axis=1)
     for rows, own in ((data.X, kernels.train), (data.new, kernels.new)):
         lost = np.minimum(kernels.lost, 1e15)
         truth = np.einsum("tk,kij,tj->it", d, own, beta.astype(oracle.Long)) + model.intercept_
         size = np.einsum("tk,kij,tj->it", d, np.abs(own), np.abs(beta).astype(oracle.Long)) + np.abs(model.intercept_)
         # What centering subtracts is of the size of the raw kernel.
-        size = size + 1e-8 * np.einsum("tk,k,tj->t", d, lost, np.abs(beta).astype(oracle.Long))
+        size = size + 1e-8 * np.einsum("tk,k,tj->t", d, lost * level, np.abs(beta).astype(oracle.Long))
         mine = _decisions(model, rows)
         if mine.shape != truth.shape:
             verdict.fault("predictions have another shape", f"{mine.shape} {truth.shape}")
@@ -407,7 +408,7 @@ def _values_for_votes() -> Any:
 def _judge_twin(case: Case, fitted: Fitted, verdict: Verdict) -> None:
     """Fit a changed case. Both certificates enclose the same optimum, so that the intervals must overlap.
 
-    Where rounding has put a dual value above the primal one, it says how large it is: the interval is that between them.
+    Where rounding has put a dual value above the primal one, it shows how large it is: the interval is between them.
     """
     found = twin(case, fitted.data)
     if found is None:

@@ -7,11 +7,8 @@ import numpy as np
 import pytest
 
 import manykernels.outer.automatic as choice
-from manykernels.banks import Placement, bind
 from manykernels.banks.packed import PackedBank
-from manykernels.banks.placement import Approximation
 from manykernels.core.progress import listen
-from manykernels.kernels import Gaussian
 from manykernels.losses import Hinge
 from manykernels.norms import LpNorm
 from manykernels.outer.automatic import automatic
@@ -109,23 +106,3 @@ def test_a_missing_capability_is_named_before_any_work(solver):
     problem = problem_with(1.0)
     with pytest.raises(TypeError, match=r"needs kernels that offer quad_forms"):
         solver(Problem(Family(), problem.loss, problem.norm, problem.y, problem.C))
-
-
-def test_what_matrices_give_is_the_last_word_where_features_are_no_fewer_than_samples(monkeypatch):
-    """The features themselves have no more digits, and a step on many of them takes long."""
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(20, 2)), np.sign(rng.normal(size=(1, 20)))
-    placement = Placement(approximation=Approximation("fourier", 40))
-    bank = bind([Gaussian(1.0), Gaussian(3.0)], X, placement=placement, seed=0)
-    solved_on = []
-
-    def methods(problem):
-        solved_on.append(problem.bank)
-        yield lambda problem, **options: replace(group_lasso(problem, **options | {"max_iter": 2}), n_iter=1)
-
-    monkeypatch.setattr(choice, "_methods", methods)
-    result = automatic(Problem(bank, Hinge(), LpNorm(1), y, np.ones(y.shape)), tol=1e-9)
-    assert not result.converged
-    assert result.machine.beta.shape == (1, 20)
-    assert len(solved_on) == 1
-    assert bank not in solved_on

@@ -15,6 +15,7 @@ from manykernels.banks import Placement
 from manykernels.core.progress import listen
 from manykernels.core.results import OVERFLOWS, Certificate, Result, Step
 from manykernels.core.samples import LEAST_WEIGHT
+from manykernels.outer.few_samples import solve_on_matrices
 from manykernels.outer.zero_kernels import without_zero_kernels
 from manykernels.problem import Problem
 
@@ -106,9 +107,11 @@ def _solve_one(estimator: BaseMKL, problem: Problem, start: np.ndarray | None, i
     """Solve one of several problems; after Ctrl-C the rest gets one iteration each, for a whole model."""
     max_iter = 1 if interrupted.is_set() else int(estimator.max_iter)
     solver = estimator._solver()
-    extra = {"random_state": estimator.random_state} if solver.draws else {}
+    options = {"tol": estimator.tol, "max_iter": max_iter, "start": start}
+    if solver.draws:
+        options["random_state"] = estimator.random_state
     with quiet():
-        result = checked(solver(problem, tol=estimator.tol, max_iter=max_iter, start=start, **extra))
+        result = checked(solve_on_matrices(solver, problem, **options) or solver(problem, **options))
     if result.interrupted:
         interrupted.set()
     return without_zero_kernels(problem, result)

@@ -13,6 +13,7 @@ from manykernels.core.results import Result, joined
 from manykernels.core.solver import Need, Sizes, Solver
 from manykernels.losses import Loss
 from manykernels.norms import Norm
+from manykernels.outer.few_samples import has_room, sizes_of, written_out
 from manykernels.outer.group_lasso import GROUP_LASSO
 from manykernels.outer.multilevel import MULTILEVEL, has_both_classes
 from manykernels.outer.newton import NEWTON
@@ -31,8 +32,6 @@ _MANY_SAMPLES = 6000
 _PATIENCE = 100
 # A part of the samples gives a first guess of the weights where it has this many, and to this gap.
 _FEWEST, _COARSE_GAP = 200, 1e-2
-# Of tol: a gap on matrices of features, whose certificate on the features themselves differs by rounding.
-_WRITTEN_SHARE = 0.9
 # For p > 1 all kernels have weights: a second-order step pays where they are few beside the samples.
 _LARGE, _SAMPLES_PER_KERNEL = 1000, 8
 
@@ -52,9 +51,6 @@ def automatic(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, star
     for kernels that are no sum. Where the combined kernel does not fit into memory, a part of the samples gives the
     first weights. Parameters and result are theirs.
     """
-    on_matrices = _on_matrices(problem, tol, max_iter, start)
-    if on_matrices is not None:
-        return on_matrices  # the methods for features have no more digits, and take longer where features are many
     result: Result | None = None
     if start is None and problem.bank.coarse_size is not None:
         start = _coarse_weights(problem)
@@ -108,47 +104,13 @@ def _coarse_weights(problem: Problem) -> np.ndarray | None:
     size = problem.bank.coarse_size
     if size is None:
         return None
-    while size >= _FEWEST and not _has_memory_for_part(problem, size):
+    while size >= _FEWEST and not has_room(problem, size, _need(sizes_of(problem, size), problem.norm, problem.loss)):
         size //= 2
     if size < _FEWEST or not has_both_classes(problem, size):
         return None
-    part = _part(problem, size)
+    part = written_out(problem, size)
     with silent():
         return automatic(replace(part, C=part.C * (problem.y.shape[1] / size)), tol=_COARSE_GAP).weights
-
-
-def _on_matrices(problem: Problem, tol: float, max_iter: int, start: np.ndarray | None) -> Result | None:
-    """Return what the methods for matrices find where features are no fewer than samples; else None.
-
-    The certificate is that of the features.
-    """
-    bank, n = problem.bank, problem.y.shape[1]
-    if not bank.has_few_samples or not _has_memory_for_part(problem, n):
-        return None
-    result = automatic(_part(problem, n), tol=_WRITTEN_SHARE * tol, max_iter=max_iter, start=start)
-    K = bank.combine(result.weights)
-    machine = problem.machine(result.machine.beta, K.product(result.machine.beta))
-    certificate = problem.certificate(result.weights, machine, problem.quad_forms(machine))
-    rounding = problem.rounding(K, machine) / max(abs(certificate.primal), 1e-300)
-    certificate = certificate.rounded(rounding, tol)
-    return replace(
-        result, machine=machine, certificate=certificate, converged=certificate.within(tol), rounding=rounding
-    )
-
-
-def _part(problem: Problem, size: int) -> Problem:
-    """Return the problem of the last samples on kernels that are written out, with the memory that is left beside."""
-    spare = problem.bank.spare
-    return replace(problem.tail(size), memory=None if spare is None else spare - problem.bank.tail_bytes(size))
-
-
-def _has_memory_for_part(problem: Problem, size: int) -> bool:
-    """Return whether the bank has room for its kernels on so many samples, and for what solves with them."""
-    bank = problem.bank
-    if bank.spare is None:
-        return True
-    need = _need(Sizes(problem.y.shape[0], size, bank.n_kernels), problem.norm, problem.loss)
-    return bank.tail_bytes(size) + need.n_bytes <= bank.spare
 
 
 def _steps_in_weights(norm: Norm, sizes: Sizes) -> bool:
