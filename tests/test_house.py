@@ -61,3 +61,17 @@ def test_imports_from_below_are_counted_wherever_they_are(source):
 def test_the_doors_of_banks_are_open():
     source = "from manykernels.banks import Data, bind, on_workers"
     assert counted(house.imports_below, "estimators", source) == 0
+
+
+def test_files_that_know_a_piece_are_counted():
+    sources = {
+        "losses/__init__.py": "from manykernels.losses.a import One, Two\nLOSSES: tuple = (One, Two)",
+        "losses/a.py": "class Help: ...\nclass One: ...\nclass Two: ...",
+        "cli/fit.py": "def named():\n    return losses.One",
+        "outer/__init__.py": "",
+        "outer/auto.py": "AUTO = Solver(name='auto')",
+        "literature/records.py": "ALL = [load('manykernels.outer.auto:AUTO')]",
+    }
+    trees = {house.SOURCE / path: ast.parse(source) for path, source in sources.items()}
+    assert house.fewest_files(trees, ("losses",), "LOSSES") == ["losses/__init__.py", "losses/a.py"]
+    assert house.fewest_files(trees, ("outer", "literature"), "Solver") == ["outer/auto.py", "literature/records.py"]
