@@ -32,8 +32,40 @@ _FINE = 1e-7
 _LAST_BIT = 2.0**-53
 
 
+class MachineProblem:
+    """What a machine is learned from once its kernel is fixed; the fields are those of a problem that inherits this.
+
+    Attributes
+    ----------
+    loss : Loss
+    y, C : ndarrays of shape (n_tasks, n_samples)
+    fit_intercept : bool
+    offset : float
+    """
+
+    loss: Loss
+    y: np.ndarray
+    C: np.ndarray
+    fit_intercept: bool
+    offset: float
+
+    def solve(self, K: CombinedKernel, start: Iterate | None = None, tol: float = 1e-3) -> Machine:
+        """Return the machine of every task for the fixed kernel K, warm-started."""
+        return inner.solve(
+            K, self.loss, self.y, self.C, intercept=self.fit_intercept, offset=self.offset, start=start, tol=tol
+        )
+
+    def feasible(self, beta: np.ndarray, t: int) -> np.ndarray:
+        """Return the nearest beta in the domain of the dual: the box, and 1' beta = 0 with an intercept."""
+        return inner.feasible(self.loss, self.y[t], self.C[t], beta, self.fit_intercept)
+
+    def machine(self, beta: np.ndarray, decision: np.ndarray) -> Machine:
+        """Return the machine with these coefficients, K beta and the intercepts that are best for them."""
+        return inner.machine_of(self.loss, self.y, self.C, beta, decision, self.fit_intercept, self.offset)
+
+
 @dataclass(frozen=True)
-class Problem:
+class Problem(MachineProblem):
     """Bank, loss and norm.
 
     Parameters
@@ -87,20 +119,6 @@ class Problem:
     def tail(self, size: int) -> Problem:
         """Return the problem of the last ``size`` samples."""
         return replace(self, bank=self.bank.tail(size), y=self.y[:, -size:], C=self.C[:, -size:])
-
-    def solve(self, K: CombinedKernel, start: Iterate | None = None, tol: float = 1e-3) -> Machine:
-        """Return the machine of every task for the fixed kernel K, warm-started."""
-        return inner.solve(
-            K, self.loss, self.y, self.C, intercept=self.fit_intercept, offset=self.offset, start=start, tol=tol
-        )
-
-    def feasible(self, beta: np.ndarray, t: int) -> np.ndarray:
-        """Return the nearest beta in the domain of the dual: the box, and 1' beta = 0 with an intercept."""
-        return inner.feasible(self.loss, self.y[t], self.C[t], beta, self.fit_intercept)
-
-    def machine(self, beta: np.ndarray, decision: np.ndarray) -> Machine:
-        """Return the machine with these coefficients, K beta and the intercepts that are best for them."""
-        return inner.machine_of(self.loss, self.y, self.C, beta, decision, self.fit_intercept, self.offset)
 
     def quad_forms(self, machine: Machine, subset: np.ndarray | None = None) -> np.ndarray:
         """Return q_k summed over the tasks, for the kernels of the subset (default: all)."""

@@ -9,7 +9,7 @@ from scipy.optimize import minimize_scalar
 
 from manykernels.alignment import Target
 from manykernels.alignment.finite import quadratic
-from manykernels.alignment.greedy_alignment import METHODS, _Selection, greedy
+from manykernels.alignment.greedy_alignment import GREEDY_METHODS, _Selection, greedy
 from manykernels.banks import Data, Placement, Recipe, bind, bind_family
 from manykernels.core.progress import listen
 from manykernels.kernels import Gaussian, GaussianFamily, GaussianLadder, KernelBank, Linear, ProductKernels
@@ -17,7 +17,7 @@ from tests.alignment import naive
 from tests.alignment.samples import BINARY, BY_TARGET, KERNELS, TARGETS, THREE, VALUES, WEIGHT, N, X
 from tests.binding import bind_with
 
-BY_METHOD = pytest.mark.parametrize("method", METHODS)
+BY_METHOD = pytest.mark.parametrize("method", GREEDY_METHODS)
 # What is reached of the optimum, and after how many steps.
 STEPS = {"corrective": (1e-6, 50), "stagewise": (1e-3, 300), "frank_wolfe": (1e-3, 300)}
 GRAMS = [
@@ -570,7 +570,7 @@ def test_a_huge_shrinkage_gives_equal_widths():
 
 def test_a_family_on_constant_features_has_alignment_zero():
     family = bind_family(GaussianFamily(0.1, 10.0), np.ones((6, 2)))
-    for method in METHODS:
+    for method in GREEDY_METHODS:
         for seed in range(5):
             found = greedy(family, Target.of_values(np.random.default_rng(seed).normal(size=6)), method=method)
             assert found.weights.sum() == pytest.approx(1.0)

@@ -264,6 +264,15 @@ def test_a_joint_loss_may_derive_from_one_of_the_library():
     assert model.dual_objective_ <= plain.objective_
     assert plain.dual_objective_ <= model.objective_ <= 1.05 * plain.objective_
     assert np.mean(model.decision_function(X).argmax(axis=1) == labels) > 0.9
+    with pytest.raises(TypeError, match="says no label for given scores"):
+        model.predict(X)
+
+    class Telling(Careful):
+        def labels(self, z):
+            return z.argmax(axis=1)
+
+    telling = UFOMKLClassifier(KERNELS, loss=Telling(3), epochs=300, random_state=0).fit(X, labels)
+    assert np.array_equal(telling.predict(X), model.decision_function(X).argmax(axis=1))
 
 
 @pytest.mark.parametrize(

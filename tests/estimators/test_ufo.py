@@ -257,7 +257,7 @@ def test_dense_batches_may_follow_sparse_ones():
 
 
 def test_long_streams_keep_a_short_trace(monkeypatch):
-    monkeypatch.setattr("manykernels.estimators.ufo_base._LONG_TRACE", 8)
+    monkeypatch.setattr("manykernels.estimators.ufo_streams._LONG_TRACE", 8)
     model = UFOMKLClassifier([Linear()])
     for k in range(40):
         model.partial_fit(WINE[[k]], WINE_Y[[k]], classes=[0, 1, 2])

@@ -91,3 +91,23 @@ def test_a_penalty_of_ones_own_has_no_dual_without_a_conjugate():
     assert not Quartic().has_dual
     assert np.isnan(Quartic().conjugate(np.ones(2)))
     assert LpPenalty(1).has_dual
+
+
+def test_what_a_class_offers_is_known_by_what_it_defines_and_may_be_denied():
+    class Inherits(LpPenalty):
+        pass
+
+    class Changed(LpPenalty):
+        has_dual = has_closed_form = False
+
+        def value(self, weights):
+            return 2.0 * super().value(weights)
+
+    class Unsure(LpPenalty):
+        has_closed_form = False
+
+        def weights(self, norms):
+            return norms
+
+    offers = [(kind.has_dual, kind.has_closed_form) for kind in (Penalty, LpPenalty, Inherits, Changed, Unsure)]
+    assert offers == [(False, False), (True, True), (True, True), (False, False), (True, False)]

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from manykernels.losses import Hinge
-from manykernels.outer.interior_point import InteriorPoint, _KernelSide, _SampleSide
+from manykernels.outer.interior_point import InteriorPoint
+from manykernels.outer.interior_system import KernelSide, SampleSide
 from tests.outer.test_newton import problem_of
 from tests.reference.oracle import random_problem, solve_dual
 
@@ -26,8 +27,8 @@ def test_both_sides_solve_the_same_system(n_tasks, intercept, n_groups):
     corner = 0.1 * np.eye(n_groups) if n_groups > 1 else np.zeros((1, 1))
     r_d = rng.standard_normal(n_groups)
     right = (rng.standard_normal((n_tasks, n)), rng.standard_normal(m), r_d, rng.standard_normal(n_tasks))
-    kernel_side = _KernelSide(K.copy(), diagonal, G, bend, P, p, corner, intercept).solve(*right)
-    sample_side = _SampleSide(K.copy(), diagonal, G, bend, P, p, corner, intercept).solve(*right)
+    kernel_side = KernelSide(K.copy(), diagonal, G, bend, P, p, corner, intercept).solve(*right)
+    sample_side = SampleSide(K.copy(), diagonal, G, bend, P, p, corner, intercept).solve(*right)
     for one, other in zip(kernel_side, sample_side, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-10)
     beta, d, b, tau = kernel_side

@@ -87,7 +87,7 @@ def test_squared_steps_end_a_little_before_the_implicit_ones(name, m, alpha, for
 def test_squared_steps_lead_where_the_implicit_ones_do(name, alpha):
     own, orders = case(name, 4), epochs(30)
     theta, naive = go(own.theta(1.0, alpha), orders), own.naive(1.0, alpha).run(np.concatenate(orders))
-    outputs = theta.predictor()[3]
+    outputs = theta.predictor().outputs
     assert np.abs(outputs - naive.every_output()).max() < 0.05 * np.abs(outputs).max()
 
 

@@ -37,7 +37,7 @@ def test_one_sample_at_a_time_is_the_same_walk(name, exact, form):
             pieces.advance(np.array([i]))
         pieces.settle()
     np.testing.assert_allclose(pieces.beta, whole.beta, atol=1e-12)
-    np.testing.assert_allclose(pieces.predictor()[3], whole.predictor()[3], atol=1e-12)
+    np.testing.assert_allclose(pieces.predictor().outputs, whole.predictor().outputs, atol=1e-12)
 
 
 @pytest.mark.parametrize("rows", [1, 4])
@@ -112,11 +112,11 @@ def test_an_average_that_goes_on_from_a_start_is_over_its_own_steps(form):
     last, averaged = (own.theta(1.0, 0.0, form=form, start=start, average=average) for average in (False, True))
     seen = []
     for i in range(N):
-        seen.append(last.predictor()[3])
+        seen.append(last.predictor().outputs)
         go(last, [np.array([i])])
         averaged.advance(np.array([i]))
     averaged.settle()
-    np.testing.assert_allclose(averaged.predictor()[3], np.mean(seen, axis=0), atol=1e-9)
+    np.testing.assert_allclose(averaged.predictor().outputs, np.mean(seen, axis=0), atol=1e-9)
 
 
 # --- zeros -------------------------------------------------------------------------------------------------

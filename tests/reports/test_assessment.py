@@ -227,15 +227,14 @@ class TestUnevenClasses:
 
     def test_with_one_rare_class(self):
         found = self.assessed([40, 40, 6])
-        assert found.metric == "accuracy"
-        balanced = found.model.beside["balanced accuracy"]
-        assert f"on average over them, it is right in {100 * balanced:.1f}%" in score_sentence(found)
+        assert found.metric == "balanced accuracy"
+        assert "of the cases of a class, on average over the classes" in score_sentence(found)
         assert any(note.startswith("The classes are uneven") for note in found.notes)
 
     def test_even_ones_need_no_words(self):
         found = self.assessed([40, 40])
         assert found.notes == ()
-        assert "uneven" not in score_sentence(found)
+        assert "on average over" not in score_sentence(found)
 
 
 def test_warnings_become_notes_and_progress_is_told():

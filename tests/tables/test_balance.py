@@ -26,7 +26,7 @@ def test_auto(sizes, uneven, weighted):
     balance = weigh_classes(classes(*sizes), "auto")
     assert (balance.uneven, balance.weighted) == (uneven, weighted)
     assert balance.class_weight == ("balanced" if weighted else None)
-    assert balance.scoring == ("balanced_accuracy" if uneven else None)
+    assert balance.metric == ("balanced_accuracy" if uneven else "accuracy")
     assert bool(balance.notes()) == uneven
 
 

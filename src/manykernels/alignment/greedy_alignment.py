@@ -35,7 +35,11 @@ from manykernels.core.results import Step
 from manykernels.kernels.centered import centered, inner_matrix
 from manykernels.kernels.family import NEEDS_BEST, BoundFamily
 
-METHODS = ("corrective", "stagewise", "frank_wolfe")
+GREEDY_METHODS = ("corrective", "stagewise", "frank_wolfe")
+# What the bank of a list must be able to do.
+LIST_NEEDS = frozenset(
+    {"combine", "centered_squares", "largest_diagonals", "quad_forms", "inner_products", "matvecs", "rows"}
+)
 # Kernels of a list that join at once: a pass over all of them is expensive.
 _AT_ONCE = 32
 # The certificate for a family is for this many times the total weight.
@@ -79,16 +83,32 @@ def greedy(
     >>> result.converged, len(result.weights) < 5
     (True, True)
     """
-    check_choice("method", method, METHODS)
+    check_choice("method", method, GREEDY_METHODS)
     target.check_size(kernels.n_samples)
-    candidates: _Listed | _Family = (
-        _Family(kernels, target) if NEEDS_BEST in kernels.can else _Listed(kernels, target, method)
-    )
+    candidates = _candidates(kernels.can)(kernels, target, method)
     return _Selection(candidates, target, method, tol, largest_step).run(max_iter)
+
+
+def needs_of(can: frozenset[str]) -> frozenset[str]:
+    """Return what is needed of kernels that ``can`` do this: another thing of a family than of a list.
+
+    Examples
+    --------
+    >>> from manykernels.alignment.greedy_alignment import needs_of
+    >>> needs_of(frozenset({"best", "sample"}))
+    frozenset({'best'})
+    """
+    return _candidates(can).needs
+
+
+def _candidates(can: frozenset[str]) -> type[_Listed | _Family]:
+    return _Family if NEEDS_BEST in can else _Listed
 
 
 class _Listed:
     """Kernels of a list, each divided by its centered norm."""
+
+    needs = LIST_NEEDS
 
     def __init__(self, bank: Bank, target: Target, method: str) -> None:
         self.bank, self.weight, self.n = bank, target.weight, bank.n_samples
@@ -106,15 +126,11 @@ class _Listed:
         return T
 
     def search(self, M: np.ndarray) -> tuple[list, float, bool]:
-        """Return the best kernels, the largest inner product with M, and whether none exceeds it.
-
-        Neighbors in the list are often nearly the same kernel: only those better than both of their neighbors count.
-        """
+        """Return the best kernels, the largest inner product with M, and whether none exceeds it."""
         if self.usable.size == 0:
             return [], 0.0, True
         values = self.bank.inner_products(M, self.usable) / self.norms[self.usable]
-        padded = np.r_[-np.inf, values, -np.inf]
-        peaks = np.flatnonzero((values >= padded[:-2]) & (values > padded[2:]))
+        peaks = _local_maxima(values)
         best = peaks[np.argsort(-values[peaks])][: self.count]
         best = best[values[best] > 0.0] if values[best[0]] > 0.0 else best[:1]
         return self.usable[best].tolist(), float(values.max()), True
@@ -156,9 +172,10 @@ class _Listed:
 class _Family:
     """Kernels of a family, as they are."""
 
+    needs = frozenset({NEEDS_BEST})
     forgets = False  # they are few
 
-    def __init__(self, family: BoundFamily, target: Target) -> None:
+    def __init__(self, family: BoundFamily, target: Target, method: str) -> None:
         self.family, self.weight, self.n = family, target.weight, family.n_samples
         self.collection = Collection(family, "double")
         self.T, self.G, self.b = target.matrix(), np.zeros((0, 0)), np.zeros(0)
@@ -213,6 +230,16 @@ class _Family:
     def any(self, best: list) -> tuple[Any, np.ndarray]:
         self.collection.place(best[0])
         return self.collection.bank(np.arange(1)), np.ones(1)
+
+
+def _local_maxima(values: np.ndarray) -> np.ndarray:
+    """Return the places of values that are larger than their neighbors'.
+
+    Neighbors in a list are often nearly the same kernel, also where the bank knows nothing of that (``bank.peaks`` is
+    about ladders): each that joins costs its inner products with all others, and the weights soon leave it out again.
+    """
+    padded = np.r_[-np.inf, values, -np.inf]
+    return np.flatnonzero((values >= padded[:-2]) & (values > padded[2:]))
 
 
 class _Selection:

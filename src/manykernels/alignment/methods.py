@@ -8,16 +8,14 @@ from functools import partial
 from typing import Any
 
 from manykernels.alignment.finite import MOST_LISTED, Aligned, independent, quadratic, uniform
-from manykernels.alignment.greedy_alignment import greedy
+from manykernels.alignment.greedy_alignment import LIST_NEEDS, greedy, needs_of
 from manykernels.alignment.measures import Target
 from manykernels.core.protocols import Bank
 from manykernels.core.solver import check_offers
-from manykernels.kernels.family import NEEDS_BEST
 
 # The exact solution of a long list closes the bound to this.
 _EXACT_TOL = 1e-7
 _COMPARES = frozenset({"combine", "centered_squares", "largest_diagonals"})
-_SELECTS = _COMPARES | {"quad_forms", "inner_products", "matvecs", "rows"}
 
 
 @dataclass(frozen=True)
@@ -37,8 +35,8 @@ class AlignmentMethod:
 
     Examples
     --------
-    >>> from manykernels.alignment.methods import METHODS
-    >>> METHODS["qp"].for_families, sorted(METHODS["uniform"].needs)
+    >>> from manykernels.alignment.methods import ALIGNMENTS
+    >>> ALIGNMENTS["qp"].for_families, sorted(ALIGNMENTS["uniform"].needs)
     (False, ['centered_squares', 'combine', 'largest_diagonals'])
     """
 
@@ -49,8 +47,8 @@ class AlignmentMethod:
 
     def __call__(self, kernels: Any, target: Target, *, tol: float, max_iter: int) -> Aligned:
         """Learn the weights of a bank or a family; one that offers too little is refused before any work."""
-        is_family = self.for_families and NEEDS_BEST in kernels.can
-        check_offers(f"alignment={self.name!r}", frozenset({NEEDS_BEST}) if is_family else self.needs, kernels.can)
+        needs = needs_of(kernels.can) if self.for_families else self.needs
+        check_offers(f"alignment={self.name!r}", needs, kernels.can)
         return self.run(kernels, target, tol=tol, max_iter=max_iter)
 
 
@@ -70,14 +68,14 @@ def _by_formula(learn: Callable[[Bank, Target], Aligned]) -> Callable[..., Align
     return run
 
 
-METHODS = {
+ALIGNMENTS = {
     method.name: method
     for method in (
-        AlignmentMethod("greedy", greedy, _SELECTS, for_families=True),
-        AlignmentMethod("qp", _exact, _SELECTS),
+        AlignmentMethod("greedy", greedy, LIST_NEEDS, for_families=True),
+        AlignmentMethod("qp", _exact, LIST_NEEDS),
         AlignmentMethod("independent", _by_formula(independent), _COMPARES | {"quad_forms"}),
         AlignmentMethod("uniform", _by_formula(uniform), _COMPARES),
-        AlignmentMethod("stagewise", partial(greedy, method="stagewise"), _SELECTS, for_families=True),
-        AlignmentMethod("frank_wolfe", partial(greedy, method="frank_wolfe"), _SELECTS, for_families=True),
+        AlignmentMethod("stagewise", partial(greedy, method="stagewise"), LIST_NEEDS, for_families=True),
+        AlignmentMethod("frank_wolfe", partial(greedy, method="frank_wolfe"), LIST_NEEDS, for_families=True),
     )
 }

@@ -4,9 +4,10 @@ import argparse
 import json
 import shlex
 import time
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from rich.console import Console
 from sklearn.model_selection import KFold, StratifiedKFold
 
@@ -16,19 +17,18 @@ from manykernels.cli.flags import in_flags
 from manykernels.cli.learning_bars import learning_bar, path_bar
 from manykernels.cli.model_file import EXTRA
 from manykernels.cli.outputs import check_output
-from manykernels.cli.scores import accuracy_row, balanced_accuracy, constant_name, constant_prediction, figures, r2_row
-from manykernels.cli.show import counted, report_console, say, show_columns, show_model, show_notes, side_console
+from manykernels.cli.scores import HeldOutScores, held_out_scores
+from manykernels.cli.show import NAMED, counted, report_console, say, show_columns, show_model, show_notes, side_console
 from manykernels.core.notices import listed
 from manykernels.estimators.chosen import named_losses
 from manykernels.reports import scores_table
+from manykernels.reports.steps import METRICS
 from manykernels.tables.column_views import read_views
 from manykernels.tables.prepared import PreparedTable, prepare_table
 from manykernels.tables.reading import table_stem
 
 # Settings of the model file that are facts about the data.
 _OF_DATA = ("rows", "views", "classes", "cv")
-# How many columns of a view are named; the others are counted.
-_NAMED = 6
 
 
 def fit_table(arguments: argparse.Namespace) -> None:
@@ -40,45 +40,57 @@ def fit_table(arguments: argparse.Namespace) -> None:
         arguments.model or f"{table_stem(arguments.table)}.mkl",
         [arguments.table, *([arguments.views] if arguments.views else [])],
     )
-    loss, views = _loss(arguments), read_views(arguments.views)
+    loss = _loss(arguments)
+    data = _prepared(arguments)
+    notes = [in_flags(note) for note in data.notes]
+    _show_data(console, data)
+    show_notes(side, notes)
+    bar = path_bar(side, "Choosing C, norm") if arguments.cv else learning_bar(side, "Learning")
+    fit = _learned(_estimator(arguments, data, loss), data, bar)
+    settings = _settings(arguments, data)
+    fit.estimator.save(output, extra={EXTRA: {"encoder": data.encoder.to_dict(), **settings}})
+    scores = held_out_scores(data, fit.estimator.predict(data.X_test) if len(data.y_test) else data.y_test)
+    verdict = _verdict(scores, bool(arguments.cv))
+    _show_fit(console, arguments, data, fit, scores)
+    show_notes(side, verdict)
+    say(console, f"The model{' that was scored' if scores else ''} is in {output}. To use it:")
+    say(console, f"  manykernels predict {shlex.quote(str(output))} TABLE")
+    if arguments.json:
+        result = {"table": arguments.table, "model": str(output), **_document(arguments, data, fit.estimator, scores)}
+        result["notes"] = [*notes, *fit.warned, *verdict]
+        result["seconds"] = {"fit": fit.seconds, "all": time.perf_counter() - start}
+        print(json.dumps(plain(result), indent=2, allow_nan=False))
+
+
+def _prepared(arguments: argparse.Namespace) -> PreparedTable:
     data = prepare_table(
         arguments.table,
         arguments.target,
         regression=arguments.regression,
-        views=views,
+        views=read_views(arguments.views),
         test_size=arguments.test_size,
         seed=arguments.seed,
         balance=arguments.balance,
     )
     if arguments.cv:
         _check_folds(arguments.cv, data)
-    _show_data(console, data)
-    notes = [in_flags(note) for note in data.notes]
-    show_notes(side, notes)
+    return data
 
-    estimator = _estimator(arguments, data, loss)
-    bar = path_bar(side, "Choosing C, norm") if arguments.cv else learning_bar(side, "Learning")
-    learning = time.perf_counter()
+
+@dataclass(frozen=True)
+class _Fit:
+    """A fitted estimator, how long it took, and what was warned of meanwhile."""
+
+    estimator: Any
+    seconds: float
+    warned: list[str]
+
+
+def _learned(estimator: Any, data: PreparedTable, bar: AbstractContextManager[list[str]]) -> _Fit:
+    start = time.perf_counter()
     with bar as warned:
         estimator.fit(data.X_train, data.y_train)
-    seconds = time.perf_counter() - learning
-    settings = _settings(arguments, data)
-    estimator.save(output, extra={EXTRA: {"encoder": data.encoder.to_dict(), **settings}})
-
-    predicted = estimator.predict(data.X_test) if len(data.y_test) else data.y_test
-    if arguments.cv:
-        say(console, _choice(estimator, data))
-    show_model(console, estimator, seconds, views=bool(data.views))
-    _show_scores(console, data, predicted)
-    verdict = _verdict(data, predicted, bool(arguments.cv))
-    show_notes(side, verdict)
-    say(console, f"The model{' that was scored' if len(predicted) else ''} is in {output}. To use it:")
-    say(console, f"  manykernels predict {shlex.quote(str(output))} TABLE")
-    if arguments.json:
-        result = {"table": arguments.table, "model": str(output), **_document(arguments, data, estimator, predicted)}
-        result["notes"] = [*notes, *warned, *verdict]
-        result["seconds"] = {"fit": seconds, "all": time.perf_counter() - start}
-        print(json.dumps(plain(result), indent=2, allow_nan=False))
+    return _Fit(estimator, time.perf_counter() - start, warned)
 
 
 def _check_folds(folds: int, data: PreparedTable) -> None:
@@ -109,19 +121,14 @@ def _estimator(arguments: argparse.Namespace, data: PreparedTable, loss: str) ->
     if data.balance is not None:
         shared["class_weight"] = data.balance.class_weight
     if not arguments.cv:
-        kind = MKLRegressor if data.balance is None else MKLClassifier
+        kind = MKLRegressor if data.is_regression else MKLClassifier
         return kind(norm=arguments.norm, C=arguments.C, **shared)
     # Tables are often sorted, hence the shuffling.
-    if data.balance is None:
+    if data.is_regression:
         return MKLRegressorCV(cv=KFold(arguments.cv, shuffle=True, random_state=arguments.seed), **shared)
     folds = StratifiedKFold(arguments.cv, shuffle=True, random_state=arguments.seed)
-    return MKLClassifierCV(cv=folds, scoring=data.balance.scoring, **shared)
-
-
-def _metric(data: PreparedTable) -> str:
-    if data.balance is None:
-        return "R2"
-    return "balanced accuracy" if data.balance.scoring else "accuracy"
+    # Without a scorer it is accuracy, too, and no fit has to learn probabilities.
+    return MKLClassifierCV(cv=folds, scoring=None if data.metric == "accuracy" else data.metric, **shared)
 
 
 def _settings(arguments: argparse.Namespace, data: PreparedTable) -> dict[str, Any]:
@@ -146,61 +153,53 @@ def _show_data(console: Console, data: PreparedTable) -> None:
     columns = f"{counted(len(data.encoder.columns), 'column')} as {counted(data.X_train.shape[1], 'feature')}"
     views = f"; {counted(len(data.views), 'view')}" if data.views else ""
     for view, names in data.views.items():
-        say(console, f"view {view}: {listed(names, _NAMED)}")
+        say(console, f"view {view}: {listed(names, NAMED)}")
     say(console, f"{rows}; {columns}{views}; {counted(len(data.kernels), 'kernel')}.")
 
 
 def _choice(estimator: Any, data: PreparedTable) -> str:
     words = f"C = {estimator.C_:g} and norm = {estimator.norm_:g} are best in cross-validation"
-    return f"{words}: {_metric(data)} {estimator.best_score_:.3f} on average."
+    return f"{words}: {METRICS[data.metric]} {estimator.best_score_:.3f} on average."
 
 
-def _show_scores(console: Console, data: PreparedTable, predicted: np.ndarray) -> None:
-    truth, balance = data.y_test, data.balance
-    if not len(truth):
+def _show_fit(
+    console: Console, arguments: argparse.Namespace, data: PreparedTable, fit: _Fit, scores: HeldOutScores | None
+) -> None:
+    if arguments.cv:
+        say(console, _choice(fit.estimator, data))
+    show_model(console, fit.estimator, fit.seconds, views=bool(data.views))
+    if scores is None:
         say(console, "No rows were held out (--test-size 0), so there is no score.")
-        return
-    score = r2_row if balance is None else accuracy_row
-    constant = constant_prediction(data.y_train, len(truth))
-    if balance is None and not np.ptp(truth):
-        errors = [figures(guess, truth)["rmse"] for guess in (predicted, constant)]
-        words = (
-            f"the root mean squared error is {errors[0]:.4g} with the learned kernels, {errors[1]:.4g} with the mean"
-        )
-        say(console, f"{counted(len(truth), 'held-out row')} of one value cannot be scored by R2; {words}.")
-        return
-    rows = [score("learned kernels", predicted, truth), score(constant_name(constant), constant, truth)]
-    second = None
-    if balance is not None and balance.scoring:
-        second = "balanced accuracy", [balanced_accuracy(guess, truth) for guess in (predicted, constant)]
-    title, metric = f"On the {counted(len(truth), 'held-out row')}", "R2" if balance is None else "accuracy"
-    console.print(scores_table(rows, title=title, metric=metric, beside=second))
+    else:
+        _show_scores(console, scores)
 
 
-def _verdict(data: PreparedTable, predicted: np.ndarray, tuned: bool) -> list[str]:
+def _show_scores(console: Console, scores: HeldOutScores) -> None:
+    rows = counted(scores.count, "held-out row")
+    if scores.is_of_one_value:
+        learned, constant = scores.learned["rmse"], scores.constant["rmse"]
+        words = f"the root mean squared error is {learned:.4g} with the learned kernels, {constant:.4g} with the mean"
+        say(console, f"{rows} of one value cannot be scored by R2; {words}.")
+        return
+    console.print(scores_table(scores.rows, title=f"On the {rows}", metric=scores.head, beside=scores.beside))
+
+
+def _verdict(scores: HeldOutScores | None, tuned: bool) -> list[str]:
     """Return a note if nothing was learned: the predictions are no better than those that need no features."""
-    truth = data.y_test
-    if not len(truth):
-        return []
-    constant = constant_prediction(data.y_train, len(truth))
-    metric = _metric(data).lower().replace(" ", "_")
-    if not figures(predicted, truth)[metric] <= figures(constant, truth)[metric]:
+    if scores is None or not scores.learned_nothing:
         return []
     advice = "the columns may not predict the target" if tuned else "try --cv, which chooses C and the norm"
-    return [f"By {_metric(data)}, the learned kernels are no better than {constant_name(constant)!r}: {advice}."]
+    words = f"By {METRICS[scores.metric]}, the learned kernels are no better than {scores.constant_name!r}: {advice}."
+    return [words]
 
 
 def _document(
-    arguments: argparse.Namespace, data: PreparedTable, estimator: Any, predicted: np.ndarray
+    arguments: argparse.Namespace, data: PreparedTable, estimator: Any, scores: HeldOutScores | None
 ) -> dict[str, Any]:
     """Return the whole result as plain data."""
-    truth, cv = data.y_test, None
+    cv = None
     if arguments.cv:
-        cv = {"folds": arguments.cv, "metric": _metric(data), "score": estimator.best_score_}
-    scores = None
-    if len(truth):
-        constant = constant_prediction(data.y_train, len(truth))
-        scores = {"learned": figures(predicted, truth), "constant": figures(constant, truth)}
+        cv = {"folds": arguments.cv, "metric": METRICS[data.metric], "score": estimator.best_score_}
     return {
         "settings": {
             **{name: value for name, value in _settings(arguments, data).items() if name not in _OF_DATA},
@@ -210,7 +209,7 @@ def _document(
             "max_iter": arguments.max_iter,
         },
         "data": {
-            "rows": {"train": len(data.y_train), "test": len(truth)},
+            "rows": {"train": len(data.y_train), "test": len(data.y_test)},
             "classes": data.balance.counts if data.balance is not None else None,
             "columns": len(data.encoder.columns),
             "features": data.X_train.shape[1],
@@ -221,6 +220,6 @@ def _document(
         "weights": weights_of(estimator),
         "certificate": certificate_of(estimator),
         "cross_validation": cv,
-        "scores": scores,
+        "scores": scores and {"learned": scores.learned, "constant": scores.constant},
         "versions": versions(),
     }

@@ -1,138 +1,124 @@
-"""Scores on held-out rows, as rows of a table: name, score, note."""
+"""Scores on held-out rows: of what was learned, and of the prediction that needs no features."""
 
 import math
-import warnings
+from dataclasses import dataclass
 
 import numpy as np
-from sklearn.metrics import balanced_accuracy_score
 
-Row = tuple[str, float, str]
+from manykernels.reports.assessment import accuracy
+from manykernels.reports.contestants import constant_learner
+from manykernels.reports.steps import METRICS
+from manykernels.tables.prepared import PreparedTable
+
+Figures = dict[str, float]
 
 
-def accuracy_row(name: str, predicted: np.ndarray, truth: np.ndarray) -> Row:
-    """Score predicted classes by the share that is right.
+@dataclass(frozen=True)
+class HeldOutScores:
+    """Scores on the rows that were held out.
 
-    Parameters
+    Attributes
     ----------
-    name : str
-        Of the predictor.
-    predicted, truth : arrays of shape (n_rows,)
-        Labels.
-
-    Returns
-    -------
-    row : tuple of (name, accuracy, number of errors in words)
-
-    Examples
-    --------
-    >>> accuracy_row("mine", np.array([0, 1]), np.array([0, 0]))
-    ('mine', 0.5, '1 of 2 wrong')
-    """
-    wrong = int(np.sum(predicted != truth))
-    return name, 1 - wrong / len(truth), f"{wrong} of {len(truth)} wrong"
-
-
-def r2_row(name: str, predicted: np.ndarray, truth: np.ndarray) -> Row:
-    """Score predicted numbers by the share of the variance that they explain.
-
-    Parameters
-    ----------
-    name : str
-        Of the predictor.
-    predicted, truth : arrays of shape (n_rows,)
-        Numbers.
-
-    Returns
-    -------
-    row : tuple of (name, R2, root mean squared error in words)
-        R2 is NaN where the truth does not vary.
-
-    Examples
-    --------
-    >>> r2_row("mine", np.array([1.0, 3.0]), np.array([1.0, 2.0]))
-    ('mine', -1.0, 'root mean squared error 0.7071')
-    """
-    spread, squares = float(np.sum((truth - truth.mean()) ** 2)), float(np.sum((predicted - truth) ** 2))
-    r2 = 1 - squares / spread if spread > 0 else math.nan
-    return name, r2, f"root mean squared error {math.sqrt(squares / len(truth)):.4g}"
-
-
-def constant_prediction(trained: np.ndarray, count: int) -> np.ndarray:
-    """Predict without any features: the mean, or the most frequent class, of the training rows.
-
-    Parameters
-    ----------
-    trained : array
-        Targets of the training rows: floats for regression, else labels.
+    metric : str
+        The name of the score that counts.
     count : int
-        How many rows to predict.
-
-    Returns
-    -------
-    predicted : array of shape (count,)
-
-    Examples
-    --------
-    >>> constant_prediction(np.array([1, 1, 2]), 2)
-    array([1, 1])
-    >>> constant_prediction(np.array([1.0, 2.0]), 2)
-    array([1.5, 1.5])
+        How many rows there are, at least one.
+    learned, constant : dict
+        The scores by name, those of :func:`number_figures` or of :func:`class_figures`.
+    constant_name : str
+        Words for the constant prediction.
     """
-    if trained.dtype.kind == "f":
-        return np.full(count, trained.mean())
-    labels, counts = np.unique(trained, return_counts=True)
-    return np.full(count, labels[counts.argmax()])
+
+    metric: str
+    count: int
+    learned: Figures
+    constant: Figures
+    constant_name: str
+
+    @property
+    def is_of_one_value(self) -> bool:
+        """Whether the rows have only one number as their target, so that R2 says nothing."""
+        return math.isnan(self.learned.get("r2", 0.0))
+
+    @property
+    def learned_nothing(self) -> bool:
+        """Whether the learned kernels are no better than the constant prediction."""
+        return self.learned[self.metric] <= self.constant[self.metric]
+
+    @property
+    def rows(self) -> list[tuple[str, float, str]]:
+        """Name, first score and note of each prediction."""
+        named = (("learned kernels", self.learned), (self.constant_name, self.constant))
+        return [(name, next(iter(figures.values())), self._note(figures)) for name, figures in named]
+
+    def _note(self, figures: Figures) -> str:
+        if "rmse" in figures:
+            return f"root mean squared error {figures['rmse']:.4g}"
+        return f"{round((1.0 - figures['accuracy']) * self.count)} of {self.count} wrong"
+
+    @property
+    def head(self) -> str:
+        """Words for the first score."""
+        return METRICS[next(iter(self.learned))]
+
+    @property
+    def beside(self) -> tuple[str, list[float]] | None:
+        """Words for the score that counts, and its values, where it is not the first one."""
+        if METRICS[self.metric] == self.head:
+            return None
+        return METRICS[self.metric], [self.learned[self.metric], self.constant[self.metric]]
 
 
-def constant_name(predicted: np.ndarray) -> str:
-    """Return words for a constant prediction."""
-    return "always the mean" if predicted.dtype.kind == "f" else f"always {predicted[0]}"
+def held_out_scores(data: PreparedTable, predicted: np.ndarray) -> HeldOutScores | None:
+    """Return the scores of a prediction of the held-out rows, None if there are no such rows."""
+    truth = data.y_test
+    if not len(truth):
+        return None
+    learner, words = constant_learner(not data.is_regression)
+    constant = learner.fit(np.zeros((len(data.y_train), 1)), data.y_train).predict(np.zeros((len(truth), 1)))
+    name = words if data.is_regression else f"always {constant[0]}"
+    figures = number_figures if data.is_regression else class_figures
+    return HeldOutScores(data.metric, len(truth), figures(predicted, truth), figures(constant, truth), name)
 
 
-def figures(predicted: np.ndarray, truth: np.ndarray) -> dict[str, float]:
-    """Return the scores of a prediction by name.
+def number_figures(predicted: np.ndarray, truth: np.ndarray) -> Figures:
+    """Return the share of the variance that predicted numbers explain, and their error.
 
     Parameters
     ----------
     predicted, truth : arrays of shape (n_rows,)
-        Floats for regression, else labels.
 
     Returns
     -------
     scores : dict
-        r2 and rmse, or accuracy and balanced_accuracy.
+        r2, NaN where the truth does not vary, and rmse.
 
     Examples
     --------
-    >>> figures(np.array(["a", "a"]), np.array(["a", "b"]))
-    {'accuracy': 0.5, 'balanced_accuracy': 0.5}
+    >>> number_figures(np.array([1.0, 3.0]), np.array([1.0, 2.0]))["r2"]
+    -1.0
     """
-    if truth.dtype.kind == "f":
-        rmse = math.sqrt(float(np.mean((predicted - truth) ** 2)))
-        return {"r2": r2_row("", predicted, truth)[1], "rmse": rmse}
-    return {
-        "accuracy": accuracy_row("", predicted, truth)[1],
-        "balanced_accuracy": balanced_accuracy(predicted, truth),
-    }
+    squares = float(np.sum((predicted - truth) ** 2))
+    spread = float(np.sum((truth - truth.mean()) ** 2)) if np.ptp(truth) > 0 else 0.0
+    return {"r2": 1 - squares / spread if spread > 0 else math.nan, "rmse": math.sqrt(squares / len(truth))}
 
 
-def balanced_accuracy(predicted: np.ndarray, truth: np.ndarray) -> float:
-    """Return the accuracy within each class, averaged over the classes: with two, always predicting one gets 1/2.
+def class_figures(predicted: np.ndarray, truth: np.ndarray) -> Figures:
+    """Return the share of predicted classes that is right, of all rows and as the mean of that of each class.
 
     Parameters
     ----------
     predicted, truth : arrays of shape (n_rows,)
-        Labels.
 
     Returns
     -------
-    score : float
+    scores : dict
+        accuracy and balanced_accuracy.
 
     Examples
     --------
-    >>> balanced_accuracy(np.array(["no"] * 4), np.array(["no", "no", "no", "yes"]))
+    >>> class_figures(np.array(["a", "a", "a"]), np.array(["a", "a", "b"]))["balanced_accuracy"]
     0.5
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # a class that was predicted may be absent from the truth
-        return float(balanced_accuracy_score(truth, predicted))
+    right = predicted == truth
+    return {name: accuracy(right, truth, METRICS[name]).value for name in ("accuracy", "balanced_accuracy")}

@@ -13,8 +13,8 @@ from manykernels.reports import certificate_table, kernels_table
 from manykernels.tables.encoder import TableEncoder
 from manykernels.tables.kinds import KINDS
 
-# How many columns the overview names; the others are counted.
-_NAMED = 6
+# How many columns of a kind or of a view are named; the others are counted.
+NAMED = 6
 _ADVICE = "If a column is something else, a file for --views can say so."
 
 
@@ -72,11 +72,11 @@ def show_columns(console: Console, encoder: TableEncoder) -> None:
     for kind in KINDS:
         columns = {name: column for name, column in encoder.columns.items() if isinstance(column, kind)}
         if columns:
-            named = listed(list(columns), _NAMED)
+            named = listed(list(columns), NAMED)
             table.add_row(*map(Text, (kind.plural, str(len(columns)), named, kind.treatment(columns))))
     for reason, names in _by_reason(encoder.left_out).items():
         why = f"{reason.rstrip(',')}" if len(names) == 1 else f"each {reason.rstrip(',')}"
-        table.add_row(*map(Text, ("left out", str(len(names)), listed(names, _NAMED), why)))
+        table.add_row(*map(Text, ("left out", str(len(names)), listed(names, NAMED), why)))
     console.print(table)
 
 

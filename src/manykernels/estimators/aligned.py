@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manykernels.alignment.finite import Aligned
 from manykernels.alignment.measures import Target, centered_alignment, overfits
-from manykernels.alignment.methods import METHODS
+from manykernels.alignment.methods import ALIGNMENTS
 from manykernels.banks import Data, Placement, Recipe, bind, bind_family
 from manykernels.banks.definiteness import check_combination
 from manykernels.banks.planning import plan_alignment
@@ -40,7 +40,7 @@ _MANY_CLASSES = 20
 _FEW_SAMPLES = 20
 
 _CHECKS: dict[str, Check] = {
-    "alignment": partial(check_choice, choices=METHODS),
+    "alignment": partial(check_choice, choices=ALIGNMENTS),
     "target": partial(check_choice, choices=("auto", "classes", "values")),
 }
 
@@ -52,7 +52,7 @@ class AlignedEstimator(KernelEstimator):
 
     def _check_parameters(self) -> None:
         check_parameters(self, _CHECKS)
-        if self._has_family and not METHODS[self.alignment].for_families:
+        if self._has_family and not ALIGNMENTS[self.alignment].for_families:
             raise ValueError(f"alignment={self.alignment!r} needs a list of kernels: a family takes 'greedy'.")
         if self._has_family:
             check_needs(self, "A family of kernels", FAMILY_NEEDS)
@@ -149,7 +149,7 @@ class AlignedEstimator(KernelEstimator):
                 if self._has_family
                 else bind(self._bank(table), data, recipe, place)
             )
-            return METHODS[self.alignment](bound, target, tol=self.tol, max_iter=int(self.max_iter))
+            return ALIGNMENTS[self.alignment](bound, target, tol=self.tol, max_iter=int(self.max_iter))
 
     def _place(self, n: int) -> Placement:
         """Return where the kernels of n samples go: those of a list in double precision, whatever the tolerance."""

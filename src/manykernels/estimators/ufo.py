@@ -14,15 +14,16 @@ from sklearn.utils.validation import check_is_fitted
 from manykernels.compute.scales import weighted_mean
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.notices import shown
-from manykernels.core.targets import one_vs_rest
+from manykernels.core.targets import n_tasks_of
 from manykernels.estimators.calibration import logistic_probabilities
 from manykernels.estimators.chosen import find_loss, gives_probabilities
 from manykernels.estimators.classes import classes_of, costs_of, labels_of
 from manykernels.estimators.contributions import Contributions
 from manykernels.estimators.parameters import keep
 from manykernels.estimators.training import read_any, read_rows, read_training, read_weight, table_of
-from manykernels.estimators.ufo_base import BaseUFO, Task
-from manykernels.losses import JOINT_LOSSES, JointLoss, OneVsRest, StructuredHinge
+from manykernels.estimators.ufo_base import Task
+from manykernels.estimators.ufo_streams import StreamingUFO
+from manykernels.losses import JOINT_LOSSES, JointLoss, OneVsRest
 
 _JOINT = {kind.name: kind for kind in JOINT_LOSSES}
 
@@ -33,7 +34,7 @@ def _gives_probabilities(estimator: UFOMKLClassifier) -> bool:
     raise AttributeError("predict_proba needs loss='logistic'.")
 
 
-class UFOMKLClassifier(ClassifierMixin, BaseUFO):
+class UFOMKLClassifier(ClassifierMixin, StreamingUFO):
     """Classifier that learns kernel weights one sample at a time, with exact zeros, and from streams.
 
     It minimizes, over one function f_k for each of m kernels, with a_k = ||f_k|| and p = 2 ln m / (2 ln m - 1),
@@ -180,7 +181,8 @@ class UFOMKLClassifier(ClassifierMixin, BaseUFO):
             return Task(training, self.loss, training.target, self.C * training.samples.weight)
         training = read_training(self, given, y, sample_weight)
         self.classes_, codes = classes_of(training.target)
-        return Task(training, *self._loss_and_targets(codes), costs_of(self, codes, training.samples.weight))
+        loss = self._loss(self.classes_.size)
+        return Task(training, loss, loss.targets_of(codes), costs_of(self, codes, training.samples.weight))
 
     @one_blas_thread()
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> UFOMKLClassifier:
@@ -232,7 +234,8 @@ class UFOMKLClassifier(ClassifierMixin, BaseUFO):
         self._set_classes(classes, y, first)
         codes = np.searchsorted(self.classes_, y)
         weight = read_weight(sample_weight, X) * self._given_class_weights()[codes]
-        self._learn_batch(table_of(given, X), X, *self._loss_and_targets(codes), weight)
+        loss = self._loss(self.classes_.size)
+        self._learn_batch(table_of(given, X), X, loss, loss.targets_of(codes), weight)
 
     def _set_classes(self, classes: Any, y: np.ndarray, first: bool) -> None:
         """Set the classes that will come, with the first samples, or see that they are still those."""
@@ -258,7 +261,7 @@ class UFOMKLClassifier(ClassifierMixin, BaseUFO):
         return np.array([factors.get(label, 1.0) for label in self.classes_.tolist()])
 
     def _loss(self, n_classes: int = 2) -> JointLoss:
-        if type(self.loss) in (OneVsRest, *JOINT_LOSSES):
+        if self._has_own_loss and self.loss.is_made_for_classes:
             raise ValueError(
                 f"loss={type(self.loss).__name__}(...) is made for the classes by the estimator: pass "
                 f"{', '.join(map(repr, _JOINT))}, or the loss of one output."
@@ -267,13 +270,7 @@ class UFOMKLClassifier(ClassifierMixin, BaseUFO):
             return self.loss
         if isinstance(self.loss, str) and self.loss in _JOINT:
             return _JOINT[self.loss](n_classes)
-        return OneVsRest(find_loss(self.loss, of_classes=True, more=tuple(_JOINT)), 1 if n_classes == 2 else n_classes)
-
-    def _loss_and_targets(self, codes: np.ndarray) -> tuple[JointLoss, np.ndarray]:
-        loss = self._loss(self.classes_.size)
-        if isinstance(loss, OneVsRest):
-            return loss, np.ascontiguousarray(one_vs_rest(codes, self.classes_.size).T)
-        return loss, codes[:, None].astype(np.float64)
+        return OneVsRest(find_loss(self.loss, of_classes=True, more=tuple(_JOINT)), n_tasks_of(n_classes))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the predictor's values.
@@ -303,10 +300,8 @@ class UFOMKLClassifier(ClassifierMixin, BaseUFO):
     def predict(self, X: Any) -> np.ndarray:
         """Return the class of each sample, shape (n_samples,)."""
         decisions = self.decision_function(X)
-        if isinstance(self.loss, StructuredHinge):
-            return np.array([self.loss.best(z) for z in decisions])
         if self._has_own_loss:
-            raise TypeError(f"{self.loss!r} says no label for given scores: use decision_function.")
+            return self.loss.labels(decisions)
         return labels_of(self.classes_, decisions)
 
     @available_if(_gives_probabilities)
@@ -316,7 +311,7 @@ class UFOMKLClassifier(ClassifierMixin, BaseUFO):
         return logistic_probabilities(self._decisions(X))
 
 
-class UFOMKLRegressor(RegressorMixin, BaseUFO):
+class UFOMKLRegressor(RegressorMixin, StreamingUFO):
     """Regressor that learns kernel weights one sample at a time, with exact zeros, and from streams.
 
     The problem and its solution are those of :class:`UFOMKLClassifier`, with another loss.

@@ -1,9 +1,9 @@
-"""What the UFO-MKL classifier and regressor share: the walk, streams, attributes, predictors."""
+"""What the UFO-MKL classifier and regressor share: the walk, attributes, predictors."""
 
 from __future__ import annotations
 
-import time
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -18,7 +18,7 @@ from manykernels.banks.planning import plan_kept_features, plan_stream
 from manykernels.core.checks import check_choice, check_number
 from manykernels.core.notices import warn
 from manykernels.core.protocols import ExplicitBank
-from manykernels.core.results import Certificate, Iterate, Step, joined
+from manykernels.core.results import Certificate, Iterate, joined
 from manykernels.core.samples import Samples
 from manykernels.estimators.attributes import (
     gap_in_words,
@@ -32,19 +32,16 @@ from manykernels.estimators.kernel_estimator import KernelEstimator
 from manykernels.estimators.parameters import Check, check_parameters
 from manykernels.estimators.predictor import Predictor
 from manykernels.estimators.solving import check_costs, check_finite, needs_digits, print_placement, quiet, watched
-from manykernels.estimators.training import Training, take
+from manykernels.estimators.training import Training
 from manykernels.kernels.feature_maps import FeatureMaps
-from manykernels.kernels.missing import check_views
 from manykernels.kernels.standard import tell_choice
 from manykernels.losses import JointLoss
 from manykernels.losses.codes import CUSTOM
 from manykernels.norms.elastic import ElasticNorm
 from manykernels.outer.ufo import SAMPLINGS, UfoResult, standing, ufo
-from manykernels.outer.ufo_stream import FeatureStream, SampleStream, Stream
-from manykernels.outer.ufo_theta import FeatureTheta, SampleTheta, Start, Theta, make_rule, norm_of
+from manykernels.outer.ufo_theta import FeatureTheta, SampleTheta, Start, Theta, make_rule
 
 STEPS, FEATURES = ("auto", "exact", "gradient"), ("auto", "explicit", "kernel")
-_LONG_TRACE = 1000
 # For the rounding of kernel values, a tolerance counts as at least so much: epochs rarely come nearer.
 _FINE_TOL = 1e-4
 _FROZEN = (
@@ -91,11 +88,11 @@ class Task:
 
 @dataclass
 class UfoWarmStart:
-    """What one fit leaves for the next on the same data: bound kernels, their values, and where to start."""
+    """What one fit leaves for the next on the same data: bound kernels, what makes a theta on them, where to start."""
 
     bank: Any = None
     bias: np.ndarray | None = None
-    source: Any = None
+    source: Callable[..., Theta] | None = None
     start: Start | None = None
     precision: str = "single"
 
@@ -134,20 +131,24 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         raise NotImplementedError
 
     def _learn(self, task: Task, warm: UfoWarmStart) -> None:
-        """Walk, and set the attributes."""
-        samples, seed = task.training.samples, check_random_state(self.random_state).randint(2**31 - 1)
+        """Walk, in double precision where single is too coarse, and set the attributes."""
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
         theta, result = self._walk(task, warm, seed, self.epochs)
-        if not result.interrupted and self._wants_digits(warm.bank, theta, result):
-            theta, result = self._with_digits_of(theta, result, task, warm, seed)
+        rounding = 0.0 if result.interrupted else self._rounding(warm.bank, theta, result)
+        if needs_digits(rounding, max(self.tol, _FINE_TOL)):
+            theta, result = self._again_in_double(theta, result, task, warm, seed)
         warm.start = theta.state()
         self._last = task.mark(), self._frozen()["loss"], warm.start
-        self._stream = self._following(warm.bank, theta, result)
+        self._set_learned(warm.bank, theta, result, task.training.samples)
+
+    def _set_learned(self, bank: ExplicitBank, theta: Theta, result: UfoResult, samples: Samples) -> None:
+        """Set the attributes."""
         self.n_iter_, self.trace_, self.n_seen_ = len(result.trace), result.trace, samples.owner.size
         weights = theta.norm.weights(result.norms) if self.average else result.coef
         if not result.interrupted:
-            check_combination(warm.bank, weights)
-        total = self._set_kernels(warm.bank, weights, result.norms, result.certificate)
-        self._predictors = [self._predictor(warm.bank, theta, result, samples, total)]
+            check_combination(bank, weights)
+        total = self._set_kernels(bank, weights, result.norms, result.certificate)
+        self._predictors = [self._predictor(bank, theta, result, samples, total)]
         self.intercept_ = self._predictors[0].intercept
         set_support(self, samples.spread(theta.dual_point().T))
         if self.tol > 0 and not self.converged_ and not result.interrupted:
@@ -161,7 +162,7 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         check_finite(result.certificate, result.certificate.dual, result.coef)
         return theta, result
 
-    def _with_digits_of(
+    def _again_in_double(
         self, theta: Theta, result: UfoResult, task: Task, warm: UfoWarmStart, seed: int
     ) -> tuple[Theta, UfoResult]:
         """Return what was learned from kernels in single precision, looked at with those in double precision.
@@ -183,23 +184,22 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
             theta, result = self._walk(task, warm, seed, left)
         return theta, replace(result, trace=joined(trace, result.trace))
 
-    def _wants_digits(self, bank: ExplicitBank, theta: Theta, result: UfoResult) -> bool:
-        """Return whether rounded kernel values may move the objective by a tenth of the tolerance.
+    def _rounding(self, bank: ExplicitBank, theta: Theta, result: UfoResult) -> float:
+        """Return about how far rounded kernel values move the objective, as a part of it.
 
         Their errors are independent: that of a prediction is about the largest times ||beta||, and that of a quadratic
         form, which the component's length is the root of, the largest times ||beta||^2. A loss is moved by as much as
         it differs at that distance.
         """
         if bank.precision == "double":
-            return False
+            return 0.0
         sizes = bank.largest_diagonals(np.arange(bank.n_kernels)) + self._bias**2
         error = bank.unit_roundoff * float(result.coef @ sizes) * float(np.linalg.norm(result.beta))
-        active, outputs = np.flatnonzero(result.norms * result.coef), theta.predictor()[3]
+        active, outputs = np.flatnonzero(result.norms * result.coef), theta.predictor().outputs
         forms = (result.norms[active] / result.coef[active]) ** 2
         form_errors = bank.unit_roundoff * sizes[active] * float(np.sum(result.beta**2))
         stretched = 0.5 * float(np.max(form_errors / forms, initial=0.0)) * np.abs(outputs)
-        passed = theta.moved_losses(outputs, error + stretched)
-        return needs_digits(passed / max(abs(result.certificate.primal), 1e-300), max(self.tol, _FINE_TOL))
+        return theta.moved_losses(outputs, error + stretched) / max(abs(result.certificate.primal), 1e-300)
 
     def _warm_start_of(self, task: Task) -> UfoWarmStart:
         """Return a start from nothing, or with ``warm_start`` from where the last fit on the same data ended."""
@@ -244,21 +244,18 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         rule = make_rule(loss, self.alpha, float(C.sum()), bank.n_kernels, self.p, exact)
         if warm.source is None:
             warm.source = self._source(bank, loss.n_outputs)
-        if isinstance(warm.source, FeatureMaps):
-            place = plan_kept_features(self._wish())
-            print_placement(self, f"features of {bank.n_kernels}", place)
-            kept = place.budget // 8
-            return FeatureTheta(warm.source, bank.X, loss, y, C, rule, self.average, warm.start, kept=kept)
-        return SampleTheta(warm.source, loss, y, C, rule, self.average, warm.start)
+        return warm.source(loss, y, C, rule, self.average, warm.start)
 
-    def _source(self, bank: ExplicitBank, n_outputs: int) -> Any:
-        """Return the kernels as the walk reads them: as feature maps where that is the shorter way, or as values."""
+    def _source(self, bank: ExplicitBank, n_outputs: int) -> Callable[..., Theta]:
+        """Return what makes a theta on the kernels: on feature maps where that is the shorter way, or on values."""
         maps = self._maps(bank)
         if maps is not None and self.features == "auto":
             n_features = int(maps.transform(bank.X[:1])[1][-1])
             maps = maps if n_features <= bank.n_kernels * bank.n_samples else None
         if maps is not None:
-            return maps
+            place = plan_kept_features(self._wish())
+            print_placement(self, f"features of {bank.n_kernels}", place)
+            return partial(FeatureTheta, maps, bank.X, kept=place.budget // 8)
         place = self._place(bank, n_outputs)
         pairs = bank.pairs(self._bias, place.budget)
         words = "in memory" if pairs.is_held else "computed anew twice an epoch"
@@ -269,7 +266,7 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
                 "memory budget and are computed anew twice an epoch: raise memory_budget, or take kernels with feature "
                 "maps."
             )
-        return pairs
+        return partial(SampleTheta, pairs)
 
     def _maps(self, bank: ExplicitBank) -> FeatureMaps | None:
         """Return the feature maps, if all kernels have one and they are not ruled out."""
@@ -285,81 +282,6 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         """Return how much memory kernel values get, beside the scores."""
         shape = n_outputs, bank.n_samples, bank.n_kernels
         return plan_stream(shape, self._wish(), is_averaged=bool(self.average))
-
-    # -- streams --------------------------------------------------------------------------------------------
-
-    def _following(self, bank: ExplicitBank, theta: Theta, result: UfoResult) -> Stream:
-        """Return the stream that partial_fit goes on with after a fit."""
-        unit = float(theta.C.mean()) / self.C
-        stream = self._new_stream(bank, theta.loss, theta.n_samples, unit, theta.vectors() is not None)
-        stream.go_on(bank.X, theta, result)
-        return stream
-
-    def _new_stream(self, bank: ExplicitBank, loss: JointLoss, n_samples: int, unit: float, explicit: bool) -> Stream:
-        """Return a stream for samples whose mean weight is ``unit``."""
-        n_expected = n_samples if self.expected_samples is None else float(self.expected_samples)
-        self._stream_is = self._frozen(), unit
-        total_C = self.C * unit * n_expected
-        rule = make_rule(loss, self.alpha, total_C, bank.n_kernels, self.p)
-        light = bank.on(bank.X[:1])
-        if explicit:
-            maps = bank.maps(self._bias)
-            return FeatureStream(maps, light.X, loss, rule, self.average)
-        return SampleStream(light, loss, rule, self._bias, self._place(bank, loss.n_outputs).budget)
-
-    def _begin_batch(self) -> bool:
-        """Return whether this is the first batch; raise if a stream cannot go on with these parameters."""
-        if not hasattr(self, "_predictors"):
-            return True
-        if not hasattr(self, "_stream"):
-            raise ValueError("A model that was loaded from a file can predict, but not go on learning.")
-        now, then = self._frozen(), self._stream_is[0]
-        changed = [name for name in now if now[name] is not then[name] and now[name] != then[name]]
-        if changed:
-            raise ValueError(f"{changed[0]} has changed since the stream began: clone the estimator to begin anew.")
-        return False
-
-    def _learn_batch(self, table: Any, X: Any, loss: JointLoss, y: Any, weight: np.ndarray) -> None:
-        """Learn from one batch of a stream, and set the attributes."""
-        started = time.perf_counter()
-        used = np.flatnonzero(weight > 0)
-        if used.size == 0:
-            raise ValueError("sample_weight is zero for every sample: there is nothing to learn from.")
-        if used.size < weight.size:
-            X, y, weight = X[used], take(y, used), weight[used]
-        if not hasattr(self, "_stream"):
-            bank = self._bound(table, X, weight)
-            explicit = self._maps(bank) is not None
-            self._stream = self._new_stream(bank, loss, weight.size, float(weight.mean()), explicit)
-            self._light_bank, self.trace_, self.n_seen_ = bank.on(X[:1]), [], 0
-        check_views(X, [(entry.name, entry.positions) for entry in self._light_bank.bound])
-        if self.average and not self._stream.can_average:
-            raise ValueError("average=True with partial_fit needs kernels with finite feature maps.")
-        stream = self._stream.copied()  # an error leaves the old one
-        stream.learn(X, y, weight / self._stream_is[1])
-        self._stream = stream
-        norms, certificate = stream.norms(), stream.certificate
-        weights = norm_of(stream.rule).weights(norms) if self.average else stream.coef()
-        total = self._set_kernels(self._light_bank, weights, norms, certificate)
-        self._predictors = [self._stream_predictor(stream, total)]
-        for name in ("support_", "dual_coef_"):  # of an earlier fit
-            self.__dict__.pop(name, None)
-        self.intercept_ = self._predictors[0].intercept
-        self.n_seen_ += weight.size
-        seconds = time.perf_counter() - started + (self.trace_[-1].seconds if self.trace_ else 0.0)
-        number = self.trace_[-1].iteration + 1 if self.trace_ else 1
-        step = Step(number, seconds, certificate.primal, certificate.gap, self.active_.size, float(self.tol))
-        # Of a long stream every other step is forgotten, again and again.
-        self.trace_ = [*(self.trace_ if len(self.trace_) < _LONG_TRACE else self.trace_[::2]), step]
-        self.n_iter_ = number
-
-    def _stream_predictor(self, stream: Stream, total: float) -> Predictor:
-        features = stream.features()
-        if features is not None:
-            return self._feature_predictor(self._light_bank, *features)
-        X, beta = stream.samples()
-        rows = np.arange(X.shape[0])
-        return self._sample_predictor(self._light_bank.on(X), total * beta.T, rows, rows.size)
 
     # -- attributes -----------------------------------------------------------------------------------------
 

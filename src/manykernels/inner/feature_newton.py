@@ -18,7 +18,7 @@ import numpy as np
 
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.protocols import FeaturesKernel
-from manykernels.inner.newton import _Smooth
+from manykernels.inner.newton import Differentiable
 
 _SUFFICIENT_DECREASE = 1e-4
 _LEAST_STEP = 1e-10
@@ -41,7 +41,7 @@ def solve_smooth(
     K: FeaturesKernel,
     y: np.ndarray,
     C: np.ndarray,
-    loss: _Smooth,
+    loss: Differentiable,
     *,
     start: tuple[np.ndarray, float] | None = None,
     intercept: bool = True,
@@ -83,7 +83,7 @@ class _Run:
         K: FeaturesKernel,
         y: np.ndarray,
         C: np.ndarray,
-        loss: _Smooth,
+        loss: Differentiable,
         start: tuple[np.ndarray, float] | None,
         intercept: bool,
     ) -> None:

@@ -31,7 +31,9 @@ _LEAST_STEP = 1e-10
 _ROUNDING = 1e-15
 
 
-class _Smooth(Protocol):
+class Differentiable(Protocol):
+    """What Newton's method asks of a loss."""
+
     def value(self, y: np.ndarray, z: np.ndarray) -> np.ndarray: ...
     def derivative(self, y: np.ndarray, z: np.ndarray) -> np.ndarray: ...
     def curvature(self, y: np.ndarray, z: np.ndarray) -> np.ndarray: ...
@@ -53,7 +55,7 @@ def solve(
     K: np.ndarray,
     y: np.ndarray,
     C: np.ndarray,
-    loss: _Smooth,
+    loss: Differentiable,
     *,
     start: tuple[np.ndarray, float] | None = None,
     intercept: bool = True,
@@ -98,7 +100,7 @@ def _iterate(
     K: np.ndarray,
     y: np.ndarray,
     C: np.ndarray,
-    loss: _Smooth,
+    loss: Differentiable,
     start: tuple[np.ndarray, float],
     intercept: bool,
     tol: float,
@@ -130,12 +132,14 @@ def _iterate(
     return NewtonSolution(beta, decision, b, n_iter, False)
 
 
-def _objective(loss: _Smooth, y: np.ndarray, C: np.ndarray, beta: np.ndarray, decision: np.ndarray, b: float) -> float:
+def _objective(
+    loss: Differentiable, y: np.ndarray, C: np.ndarray, beta: np.ndarray, decision: np.ndarray, b: float
+) -> float:
     return float(0.5 * (beta @ decision) + C @ loss.value(y, decision + b))
 
 
 def _newton_point(
-    K: np.ndarray, y: np.ndarray, C: np.ndarray, loss: _Smooth, z: np.ndarray, intercept: bool
+    K: np.ndarray, y: np.ndarray, C: np.ndarray, loss: Differentiable, z: np.ndarray, intercept: bool
 ) -> tuple[np.ndarray, float]:
     """Return the minimizer (beta, b) of the quadratic model at the predictions z."""
     slopes, curvatures = C * loss.derivative(y, z), C * loss.curvature(y, z)

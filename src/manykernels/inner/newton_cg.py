@@ -18,7 +18,7 @@ from collections.abc import Callable
 import numpy as np
 
 from manykernels.compute.threads import one_blas_thread
-from manykernels.inner.newton import NewtonSolution, _Smooth
+from manykernels.inner.newton import Differentiable, NewtonSolution
 
 _SUFFICIENT_DECREASE = 1e-4
 _LEAST_CURVATURE = 1e-14
@@ -36,7 +36,7 @@ def solve(
     diagonal: np.ndarray,
     y: np.ndarray,
     C: np.ndarray,
-    loss: _Smooth,
+    loss: Differentiable,
     *,
     start: tuple[np.ndarray, float] | None = None,
     intercept: bool = True,
@@ -79,7 +79,13 @@ def solve(
 
 class _Run:
     def __init__(
-        self, product: Product, diagonal: np.ndarray, y: np.ndarray, C: np.ndarray, loss: _Smooth, intercept: bool
+        self,
+        product: Product,
+        diagonal: np.ndarray,
+        y: np.ndarray,
+        C: np.ndarray,
+        loss: Differentiable,
+        intercept: bool,
     ) -> None:
         self.product, self.diagonal, self.y, self.C, self.loss = product, diagonal, y, C, loss
         self.intercept = intercept

@@ -26,7 +26,7 @@ from manykernels.kernels.missing import observed, there
 from manykernels.kernels.normalize import checked_diagonal
 from manykernels.kernels.shared_distances import BoundKernel
 
-METHODS = (None, "nystroem", "fourier")
+APPROXIMATIONS = (None, "nystroem", "fourier")
 _SAMPLE_ROWS = 5  # rows to choose landmarks from, for each landmark
 _LEAST_SAMPLE, _MOST_SAMPLE = 2000, 20_000
 _BATCH = 32  # landmarks chosen at a time, and no more than a quarter of those there are

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from manykernels.kernels.shared_distances import BoundKernel, make_groups
 
-# What families offer: all search and draw; products are a lattice besides, of which all below a kernel can be listed.
+# What families offer: all search and draw; products are a lattice, too, see LatticeFamily.
 NEEDS_BEST, NEEDS_SAMPLE, NEEDS_LATTICE = "best", "sample", "lattice"
 DRAWS = ("gradient", "uniform")
 NORMALIZATIONS = ("mean_diag", "trace", None)
@@ -116,6 +116,25 @@ class BoundFamily(ABC):
     def norm_bound(self, M: np.ndarray) -> tuple[float, bool]:
         """Return what the 2-norm of all <M, K> does not exceed, infinite if unknown, and whether it is that norm."""
         return np.inf, False
+
+
+class LatticeFamily(Protocol):
+    """What a bound family with "lattice" has in addition: its kernels are products of factors.
+
+    A product is known by the numbers of its factors, with repetitions, in order.
+    """
+
+    @property
+    def n_factors(self) -> int: ...
+    @property
+    def degree(self) -> int:
+        """The largest number of factors of a product."""
+
+    def member(self, indices: tuple[int, ...]) -> Member:
+        """Return the product of these factors."""
+
+    def value(self, M: np.ndarray, member: Member) -> float:
+        """Return <M, K>."""
 
 
 def scale_of(entry: BoundKernel, X: Any, normalize: str | None, sample_weight: np.ndarray) -> float:

@@ -188,6 +188,11 @@ class BoundProducts(BoundFamily):
     def __len__(self) -> int:
         return sum(_counts(self.base.n_kernels, self.degree))
 
+    @property
+    def n_factors(self) -> int:
+        """The number of base kernels."""
+        return self.base.n_kernels
+
     def sums(self, M: np.ndarray) -> np.ndarray:
         """Return for each degree the sum of <M, K> over all products in any order, divided by the prior."""
         return np.array([np.vdot(M, power) for power in self._powers[1:]]) / self.prior

@@ -12,7 +12,7 @@ exceeds d^2 beta' K beta.
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import cast
 
 import numpy as np
 
@@ -21,8 +21,7 @@ from manykernels.compute.threads import one_blas_thread
 from manykernels.core.progress import emit
 from manykernels.core.results import UNKNOWN, Certificate, Machine, Result, Step
 from manykernels.core.solver import check_offers
-from manykernels.kernels.family import NEEDS_LATTICE
-from manykernels.kernels.product_family import BoundProducts
+from manykernels.kernels.family import NEEDS_LATTICE, BoundFamily, LatticeFamily
 from manykernels.losses import Loss
 from manykernels.norms import LpNorm
 from manykernels.outer.family import FamilyProblem, FamilyResult, outer_products
@@ -31,7 +30,7 @@ _ROUNDS, _STILL = 50, 1e-3
 
 
 def hierarchical(
-    family: BoundProducts,
+    family: BoundFamily,
     loss: Loss,
     y: np.ndarray,
     C: np.ndarray,
@@ -45,7 +44,8 @@ def hierarchical(
 
     Parameters
     ----------
-    family : BoundProducts
+    family : BoundFamily
+        One that offers "lattice": products.
     loss : Loss
     y, C : ndarrays of shape (n_tasks, n_samples)
     fit_intercept : bool
@@ -83,7 +83,7 @@ class _Lattice:
     def __init__(self, problem: FamilyProblem, growth: float) -> None:
         check_offers("hierarchical", frozenset({NEEDS_LATTICE}), problem.can)
         self.problem, self.growth = problem, growth
-        self.family: Any = problem.family
+        self.family = cast(LatticeFamily, problem.family)
         self.collection = Collection(problem.family)
         self.machine: Machine = problem.first_machine()
         self.keys: list[tuple[int, ...]] = []
@@ -94,7 +94,7 @@ class _Lattice:
 
     def run(self, tol: float, max_kernels: int) -> FamilyResult:
         """Add the sources that are worth their price and learn, until none is."""
-        self._add([(j,) for j in range(self.family.base.n_kernels)], -np.inf, max_kernels)
+        self._add([(j,) for j in range(self.family.n_factors)], -np.inf, max_kernels)
         self._learn()
         while len(self.keys) < max_kernels:
             price = float(np.sum(self.machine.beta * self.machine.decision)) * (1.0 + tol)
@@ -108,26 +108,27 @@ class _Lattice:
         inside, products = set(self.keys), set()
         for key in self.keys:
             if len(key) < self.family.degree:
-                products |= {tuple(sorted((*key, j))) for j in range(self.family.base.n_kernels)}
+                products |= {tuple(sorted((*key, j))) for j in range(self.family.n_factors)}
         return [key for key in sorted(products - inside) if all(parent in inside for parent in _parents(key))]
 
     def _add(self, candidates: list[tuple[int, ...]], price: float, max_kernels: int) -> bool:
         """Take in the candidates with the largest ratio of quadratic form to price; return whether there were any."""
         M = outer_products(self.machine.beta)
         members = [self.family.member(key) for key in candidates]
-        values = np.array([self.family.value(M, member) / self._price(member.key) ** 2 for member in members])
+        costs = np.array([self._price(key) for key in candidates])
+        values = np.array([self.family.value(M, member) for member in members]) / costs**2
         room = max_kernels - len(self.keys)
         count = room if price == -np.inf else min(room, max(1, len(self.keys) // 4))
         chosen = [k for k in np.argsort(-values)[:count] if values[k] > price]
         for k in chosen:
             self.collection.place(members[k])
-            self.keys.append(members[k].key)  # type: ignore[arg-type]
+            self.keys.append(candidates[k])
         start = self.eta.mean() if self.eta.size else 1.0
         self.eta = self._scaled(np.r_[self.eta, np.full(len(chosen), start)])
         return bool(chosen)
 
-    def _price(self, key: object) -> float:
-        return self.growth ** len(key)  # type: ignore[arg-type]
+    def _price(self, key: tuple[int, ...]) -> float:
+        return self.growth ** len(key)
 
     def _scaled(self, eta: np.ndarray) -> np.ndarray:
         prices = np.array([self._price(key) for key in self.keys])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -79,6 +79,8 @@ class Loss(MayBeCompiled, HasParameters, ABC):
     gives_probabilities : bool
         Whether the sigmoid of a prediction is the probability of the target 1.
     smooth, quadratic : bool
+    has_box : bool
+        Whether the loss is piecewise linear. A class that defines :meth:`box` is, unless it says otherwise.
     shifts : bool
         Whether the loss is a function of y - z: an offset of the targets can then be moved to the intercept beforehand.
     """
@@ -89,7 +91,13 @@ class Loss(MayBeCompiled, HasParameters, ABC):
     gives_probabilities: bool = False
     smooth: bool = False
     quadratic: bool = False
+    has_box: bool = False
     shifts: bool = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "has_box" not in vars(cls) and "box" in vars(cls):
+            cls.has_box = True
 
     @abstractmethod
     def value(self, y: np.ndarray, z: np.ndarray) -> np.ndarray:
@@ -131,11 +139,6 @@ class Loss(MayBeCompiled, HasParameters, ABC):
         """Return parts of one task that the conjugate is quadratic in, for y and C of shape (n,); None: it has none."""
         box = self.box(y, C)
         return None if box is None else box.parts()
-
-    @property
-    def has_box(self) -> bool:
-        """Whether the loss is piecewise linear."""
-        return type(self).box is not Loss.box
 
     def dual_stiffness(self, y: np.ndarray, C: np.ndarray) -> np.ndarray | None:
         """Return the least second derivative of the conjugate, or None if that is 0."""

@@ -29,10 +29,18 @@ class JointLoss(MayBeCompiled, ABC):
     n_outputs : int
     gives_probabilities : bool
         Whether the sigmoids of the scores are the probabilities of the outputs.
+    is_made_for_classes : bool
+        Whether a classifier makes the loss for its classes, and asks for :meth:`targets_of` them. It is said by a class
+        for itself alone: a subclass is a loss of the user's own, which takes targets as they are.
     """
 
     n_outputs: int
     gives_probabilities: bool = False
+    is_made_for_classes: bool = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.is_made_for_classes = vars(cls).get("is_made_for_classes", False)
 
     @abstractmethod
     def descent(self, y: Any, z: np.ndarray) -> tuple[float, np.ndarray]:
@@ -55,9 +63,29 @@ class JointLoss(MayBeCompiled, ABC):
         """Return sup_z (-beta'z - C loss(y, z)) of samples, shape (n,), for beta (n, n_outputs); None if not known."""
         return None
 
+    def targets_of(self, codes: np.ndarray) -> np.ndarray:
+        """Return the targets of samples of these classes, shape (n, n_targets), as the compiled steps take them."""
+        raise TypeError(f"{self!r} is not made for classes.")
+
+    def labels(self, z: np.ndarray) -> np.ndarray:
+        """Return what is predicted for scores of shape (n, n_outputs), where the loss says so."""
+        raise TypeError(f"{self!r} says no label for given scores: use decision_function.")
+
 
 class OneVsRest(JointLoss):
-    """The sum of a loss over the outputs, each with a target of its own: y has shape (n, n_outputs)."""
+    """The sum of a loss over the outputs, each with a target of its own: y has shape (n, n_outputs).
+
+    Of two classes, the second is told from the first by one output.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.losses import Hinge, OneVsRest
+    >>> OneVsRest(Hinge(), 1).targets_of(np.array([0, 1])).tolist()
+    [[-1.0], [1.0]]
+    """
+
+    is_made_for_classes = True
 
     def __init__(self, loss: Loss, n_outputs: int) -> None:
         self.loss, self.n_outputs = loss, n_outputs
@@ -74,6 +102,10 @@ class OneVsRest(JointLoss):
 
     def conjugates(self, y: Any, beta: np.ndarray, C: np.ndarray) -> np.ndarray:
         return self.loss.conjugate(y, beta, C[:, None]).sum(axis=1)
+
+    def targets_of(self, codes: np.ndarray) -> np.ndarray:
+        classes = np.arange(self.n_outputs) if self.n_outputs > 1 else np.array([1])
+        return np.where(codes[:, None] == classes, 1.0, -1.0)
 
     def descent(self, y: Any, z: np.ndarray) -> tuple[float, np.ndarray]:
         # The pull towards the target is the dual point at which the loss is supported.
@@ -118,6 +150,7 @@ class MulticlassHinge(JointLoss):
     """
 
     name = "multiclass_hinge"
+    is_made_for_classes = True
 
     def __init__(self, n_outputs: int) -> None:
         self.n_outputs = n_outputs
@@ -143,6 +176,9 @@ class MulticlassHinge(JointLoss):
     def conjugates(self, y: Any, beta: np.ndarray, C: np.ndarray) -> np.ndarray:
         """Return -beta_y: the dual points have beta_y in [0, C], the others <= 0, and sum 0."""
         return -beta[np.arange(len(beta)), y]
+
+    def targets_of(self, codes: np.ndarray) -> np.ndarray:
+        return codes[:, None].astype(np.float64)
 
 
 class StructuredHinge(JointLoss):
@@ -189,3 +225,7 @@ class StructuredHinge(JointLoss):
         rival = self.best(z, y)
         step = self.embed(y) - self.embed(rival)
         return float(self.cost(y, rival) - z @ step), step
+
+    def labels(self, z: np.ndarray) -> np.ndarray:
+        """Return the label with the highest score for each row of z."""
+        return np.array([self.best(scores) for scores in z])

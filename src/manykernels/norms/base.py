@@ -71,11 +71,20 @@ class Norm(HasParameters, ABC):
         Whether the dual point is shrunk to where the conjugate is smallest: it may be infinite, or huge.
     selects : bool
         Whether the optimal weights are exactly 0 for kernels that do not help.
+    has_closed_form : bool
+        Whether the best weights are known in closed form. A class that defines :meth:`weights` or :meth:`reweigh` has
+        one, unless it says otherwise.
     """
 
     has_dual: bool = True
     bounds_dual: bool = False
     selects: bool = False
+    has_closed_form: bool = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "has_closed_form" not in vars(cls) and {"weights", "reweigh"} & vars(cls).keys():
+            cls.has_closed_form = True
 
     @abstractmethod
     def regularizer(self, weights: np.ndarray, quad_forms: np.ndarray) -> float:
@@ -112,11 +121,6 @@ class Norm(HasParameters, ABC):
     def reweigh(self, weights: np.ndarray, quad_forms: np.ndarray) -> np.ndarray | None:
         """Return better weights, given the quadratic forms of a machine with these, or None without a closed form."""
         return self.weights(weights * np.sqrt(quad_forms))
-
-    @property
-    def has_closed_form(self) -> bool:
-        """Whether the best weights are known in closed form."""
-        return type(self).weights is not Norm.weights or type(self).reweigh is not Norm.reweigh
 
     def projection(self) -> Projection | None:
         """Return the object that projects the weights, or None."""

@@ -9,6 +9,7 @@ conjugate of the penalty over d >= 0: r*(u) = max over d >= 0 of u'd - r(d).
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,8 @@ class Penalty(Norm):
     """A differentiable penalty r(d) of the weights d >= 0; subclass it for a penalty of your own.
 
     Two methods are needed, ``value`` and ``gradient``. With a third, ``conjugate``, a sum of kernels has a duality
-    gap, and a fit its certificate; without it, a fit stops when the projected gradient is small.
+    gap, and a fit its certificate; without it, a fit stops when the projected gradient is small. ``has_dual`` says
+    which: it is True for a class that defines ``conjugate``, unless that says otherwise.
 
     Examples
     --------
@@ -42,7 +44,13 @@ class Penalty(Norm):
     True
     """
 
+    has_dual = False
     bounds_dual = True
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "has_dual" not in vars(cls) and "conjugate" in vars(cls):
+            cls.has_dual = True
 
     @abstractmethod
     def value(self, weights: np.ndarray) -> float:
@@ -85,11 +93,6 @@ class Penalty(Norm):
     def dual_regularizer(self, quad_forms: np.ndarray) -> float:
         """Return r*(q / 2)."""
         return self.conjugate(0.5 * quad_forms)
-
-    @property
-    def has_dual(self) -> bool:  # type: ignore[override]
-        """Whether the conjugate is known."""
-        return type(self).conjugate is not Penalty.conjugate
 
     def initial_weights(self, n_kernels: int) -> np.ndarray:
         """Return equal weights with sum 1."""

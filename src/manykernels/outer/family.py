@@ -12,9 +12,9 @@ from manykernels.core.results import OVERFLOWS, Machine, Result
 from manykernels.core.solver import Need, Sizes
 from manykernels.kernels.family import BoundFamily
 from manykernels.losses import Loss
-from manykernels.norms import LpNorm
+from manykernels.norms import LpNorm, Norm
 from manykernels.outer.needs import matrices
-from manykernels.problem import Norm, Problem
+from manykernels.problem import MachineProblem, Problem
 
 # Matrices of all samples that learning from a family holds in addition to the kernels it selects: the combined kernel,
 # the next one, products of the dual coefficients, what an inner solver factors, and what the search makes of them.
@@ -22,7 +22,7 @@ _MATRICES = 8
 
 
 @dataclass(frozen=True)
-class FamilyProblem:
+class FamilyProblem(MachineProblem):
     """A family of kernels, a loss and a norm; the rest is as for :class:`Problem`.
 
     The norm is that of a list: LpNorm(1) or LpNorm(2) over all kernels of the family. ``precision``, "single" or
@@ -49,16 +49,15 @@ class FamilyProblem:
 
     def first_machine(self) -> Machine:
         """Return the machine without any kernel: the best intercept, and a feasible dual point for it."""
-        problem = self.restricted(None)  # type: ignore[arg-type]
-        start = problem.machine(np.zeros(self.y.shape), np.zeros(self.y.shape))
+        start = self.machine(np.zeros(self.y.shape), np.zeros(self.y.shape))
         # At the best intercept itself, a loss with corners may have its samples on them, where any pull would do.
         near = 1.0 if self.loss.smooth else 0.999
         pulled = [
             self.loss.dual_pull(y, np.full(y.shape, near * b), C)[1]
             for y, C, b in zip(self.y, self.C, start.intercept, strict=True)
         ]
-        beta = np.array([problem.feasible(own, t) for t, own in enumerate(pulled)])
-        return problem.machine(beta, np.zeros(self.y.shape))
+        beta = np.array([self.feasible(own, t) for t, own in enumerate(pulled)])
+        return self.machine(beta, np.zeros(self.y.shape))
 
 
 @dataclass(frozen=True)

@@ -131,8 +131,9 @@ def ufo(
 def standing(theta: Theta) -> UfoResult:
     """Return the predictor of theta and its certificate as they stand, without a step."""
     theta.settle()
-    coef, norms, components, outputs = theta.predictor()
-    return UfoResult(coef, norms, theta.certificate(norms, outputs), [], theta.beta, components, False)
+    reached = theta.predictor()
+    certificate = theta.certificate(reached.norms, reached.outputs)
+    return UfoResult(reached.coef, reached.norms, certificate, [], theta.beta, reached.components, False)
 
 
 def _interrupted(run: Callable[[Any], None], argument: Any) -> bool:

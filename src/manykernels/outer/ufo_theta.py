@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -77,6 +77,18 @@ class Start:
     def shortened(self) -> Start:
         """Return the same as if it came from a single epoch."""
         return replace(self, epochs=1.0)
+
+
+class ThetaPredictor(NamedTuple):
+    """A predictor, last or averaged: f_k = coef_k theta_k and the norms of the f_k, both (n_kernels,), and its outputs.
+
+    ``components``, of an average, are the f_k themselves; ``outputs`` (n, n_outputs) are for the samples of the walk.
+    """
+
+    coef: np.ndarray
+    norms: np.ndarray
+    components: np.ndarray | None
+    outputs: np.ndarray
 
 
 class Theta(ABC):
@@ -189,15 +201,15 @@ class Theta(ABC):
         """Return the targets as the loss takes them: a class number is one number a sample."""
         return self.y[:, 0].astype(np.int64) if self.rule.loss == MULTICLASS_HINGE else self.y
 
-    def predictor(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray]:
-        """Return coef, norms, components (of an average) and outputs of the predictor, last or averaged."""
+    def predictor(self) -> ThetaPredictor:
+        """Return the predictor as it stands, last or averaged."""
         steps.refresh(self.rule, self.walk)
         self.theta_moved()
         coef = self.walk.coef.copy()
         if not self.average:
-            return coef, coef * np.sqrt(np.maximum(self.walk.squared, 0.0)), None, self.outputs()
+            return ThetaPredictor(coef, coef * np.sqrt(np.maximum(self.walk.squared, 0.0)), None, self.outputs())
         components, outputs, norms = self.averaged()
-        return coef, norms, components, outputs
+        return ThetaPredictor(coef, norms, components, outputs)
 
     def dual_point(self) -> np.ndarray:
         """Return coefficients that are feasible for the dual, (n, n_outputs): for each sample the mean of its steps.

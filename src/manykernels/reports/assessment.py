@@ -128,7 +128,7 @@ def assess(model: Any, X: Any, y: np.ndarray, folds: int = 5, seed: int = 0) -> 
     """
     splits, notes = _splits(y, is_classifier(model), folds, seed)
     metric = metric_of(model, y)
-    notes += _uneven(y, metric, is_balanced(model)) if is_classifier(model) else []
+    notes += _uneven(y, is_balanced(model)) if is_classifier(model) else []
     racing, skipped = contestants(model, seed)
     classes = np.unique(y) if is_classifier(model) else None
     raw = {one.name: _Raw(y, classes) for one in racing}
@@ -210,16 +210,16 @@ def _splits(y: np.ndarray, classes: bool, folds: int, seed: int) -> tuple[list, 
     return folds_of(y, True, min(folds, int(counts.max())), seed), notes
 
 
-def _uneven(y: np.ndarray, metric: str, weighted: bool) -> list[str]:
+def _uneven(y: np.ndarray, weighted: bool) -> list[str]:
     """Return a note if the classes are uneven."""
     if evenness(y) >= UNEVEN:
         return []
     labels, counts = np.unique(y, return_counts=True)
     rare, n = int(counts.argmin()), int(counts.min())
-    done = "models are compared by balanced accuracy" if metric == "balanced accuracy" else "see the balanced accuracy"
     advice = "" if weighted else "; errors are not weighted, which class_weight='balanced' would do"
     size = f"class {shown(labels[rare])} has {n:,} of {y.size:,} rows ({n / y.size:.1%})"
-    return [f"The classes are uneven, {size}: {done}, in which all classes count alike{advice}."]
+    done = "models are compared by balanced accuracy, in which all classes count alike"
+    return [f"The classes are uneven, {size}: {done}{advice}."]
 
 
 @contextmanager

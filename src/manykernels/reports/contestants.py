@@ -95,11 +95,24 @@ def contestants(model: Any, seed: int) -> tuple[list[Contestant], list[tuple[str
         )
     else:
         skipped.append(("tuned RBF SVM", "the kernels were given as matrices: there are no features"))
-    dummy = DummyClassifier(strategy="most_frequent") if classes else DummyRegressor()
-    words = "always the most frequent class" if classes else "always the mean"
-    constant = with_last(model, dummy)
+    learner, words = constant_learner(classes)
+    constant = with_last(model, learner)
     racing.append(Contestant(CONSTANT, words, lambda X, y, _: constant.fit(X, y)))
     return racing, skipped
+
+
+def constant_learner(classes: bool) -> tuple[Any, str]:
+    """Return the learner that needs no features, and what it does in a few words.
+
+    Examples
+    --------
+    >>> from manykernels.reports.contestants import constant_learner
+    >>> constant_learner(classes=False)
+    (DummyRegressor(), 'always the mean')
+    """
+    if classes:
+        return DummyClassifier(strategy="most_frequent"), "always the most frequent class"
+    return DummyRegressor(), "always the mean"
 
 
 def _single(model: Any, seed: int) -> Contestant:

@@ -12,8 +12,10 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
-# Where a constant prediction is right more often than this, accuracy says little.
-_MOSTLY = 0.8
+from manykernels.tables.balance import weigh_classes
+
+# What scores are called in words.
+METRICS = {"accuracy": "accuracy", "balanced_accuracy": "balanced accuracy", "r2": "R2"}
 _INNER_FOLDS = 3
 
 
@@ -43,11 +45,8 @@ def is_balanced(model: Any) -> bool:
 
 
 def metric_of(model: Any, y: np.ndarray) -> str:
-    """Return the score by which to compare: where nearly all rows are of one class, all classes are to count alike."""
-    if not is_classifier(model):
-        return "R2"
-    largest = np.unique(y, return_counts=True)[1].max() / y.size
-    return "balanced accuracy" if is_balanced(model) or largest > _MOSTLY else "accuracy"
+    """Return words for the score by which to compare: where classes are uneven, all are to count alike."""
+    return METRICS[weigh_classes(y, "yes" if is_balanced(model) else "no").metric if is_classifier(model) else "r2"]
 
 
 def folds_of(y: np.ndarray, classes: bool, folds: int, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -35,9 +35,9 @@ class Balance:
         return "balanced" if self.weighted else None
 
     @property
-    def scoring(self) -> str | None:
-        """What cross-validation compares; None is accuracy."""
-        return "balanced_accuracy" if self.uneven or self.weighted else None
+    def metric(self) -> str:
+        """The score by which models are compared: where classes are uneven, accuracy says little."""
+        return "balanced_accuracy" if self.uneven or self.weighted else "accuracy"
 
     def notes(self) -> list[Sentence]:
         """Return what was noticed and done, in sentences."""

@@ -46,6 +46,16 @@ class PreparedTable:
     y_test: np.ndarray
     notes: list[str]
 
+    @property
+    def is_regression(self) -> bool:
+        """Whether the target is a number, not a class."""
+        return self.balance is None
+
+    @property
+    def metric(self) -> str:
+        """The score by which models are compared: "r2", "accuracy" or "balanced_accuracy"."""
+        return "r2" if self.balance is None else self.balance.metric
+
 
 def prepare_table(
     path: str | os.PathLike[str],

@@ -11,7 +11,6 @@ from manykernels.reports.assessment import Assessment, Outcome
 from manykernels.reports.contestants import CONSTANT
 from manykernels.reports.intervals import Interval
 from manykernels.reports.summary import LearnedPart, LearnedSummary, Optimum
-from manykernels.tables.balance import UNEVEN, evenness
 
 NOTHING = "\u2013"  # where there is no figure
 # Weights are about the same if the largest is less than this many times the smallest.
@@ -211,11 +210,7 @@ def score_sentence(assessment: Assessment) -> str:
     if classes:
         cases = "of the cases of a class, on average over the classes"
         cases = cases if assessment.metric == "balanced accuracy" else "of the cases"
-        text = f"On rows it has not seen, it is right in {score_words(score.value, True)} {cases} {around}."
-        if assessment.metric == "balanced accuracy" or evenness(assessment.truth) >= UNEVEN:
-            return text
-        other = score_words(assessment.model.beside["balanced accuracy"], True)
-        return f"{text} The classes are uneven: on average over them, it is right in {other}."
+        return f"On rows it has not seen, it is right in {score_words(score.value, True)} {cases} {around}."
     return (
         f"On rows it has not seen, it explains {percent(max(score.value, 0.0))} of the variance "
         f"(R² {score_words(score.value, False)}, 95% interval {interval_words(score, False)})."
