@@ -18,7 +18,7 @@ OVERFLOWS = (
 )
 _USELESS = 100.0
 # Rounding that a certificate leaves unsaid, and how far below the tolerance one stays that is to be within it.
-_UNSAID, _LAST_BITS = 5e-6, 1e-12
+_UNSAID, _LAST_BITS = 1e-5, 1e-12
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class Certificate:
         return bool(self.gap <= tol)
 
     def rounded(self, rounding: float, tol: float) -> Certificate:
-        """Return this certificate with what rounding may add to the gap; below 5e-6 that is left unsaid.
+        """Return this certificate with what rounding may add to the gap; below 1e-5 that is left unsaid.
 
         Rounding within the tolerance does not take the gap out of it: both together are stated as ``tol`` at most.
 
@@ -134,7 +134,7 @@ class Certificate:
         [0.0002, 0.0004, 0.001, 0.0022]
         """
         known = replace(self, rounding=0.0)
-        if rounding <= min(_UNSAID, 0.1 * tol):
+        if rounding <= (min(_UNSAID, 0.1 * tol) if tol > 0 else _UNSAID):
             return known
         if rounding <= tol and known.within(tol):
             rounding = min(rounding, max((1.0 - _LAST_BITS) * tol - known.gap, 0.0))
@@ -172,12 +172,13 @@ def total(certificates: Sequence[Certificate]) -> Certificate:
     Examples
     --------
     >>> from manykernels.core.results import Certificate, total
-    >>> total([Certificate(30.0, 29.0, rounding=0.1), Certificate(10.0, 10.0)])
-    Certificate(primal=40.0, dual=39.0, rounding=0.075)
+    >>> total([Certificate(30.0, 29.0, rounding=0.5), Certificate(10.0, 10.0)])
+    Certificate(primal=40.0, dual=39.0, rounding=0.375)
     """
     primal, dual = sum(c.primal for c in certificates), sum(c.dual for c in certificates)
-    passed = sum(c.rounding * max(abs(c.primal), abs(c.dual)) for c in certificates if c.rounding > 0.0)
-    return Certificate(primal, dual, rounding=passed / max(abs(primal), abs(dual), 1e-300))
+    size = max(abs(primal), abs(dual), 1e-300)
+    shares = (max(abs(c.primal), abs(c.dual)) / size for c in certificates)
+    return Certificate(primal, dual, sum(c.rounding * share for c, share in zip(certificates, shares, strict=True)))
 
 
 @dataclass(frozen=True)

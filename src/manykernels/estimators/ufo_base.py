@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from manykernels.banks import Data, Placement, Recipe, bind
 from manykernels.banks.definiteness import check_combination
 from manykernels.banks.planning import plan_kept_features, plan_stream
+from manykernels.compute.combined import DOUBLE
 from manykernels.core.checks import check_choice, check_number
 from manykernels.core.notices import warn
 from manykernels.core.protocols import ExplicitBank
@@ -137,6 +138,8 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         rounding = 0.0 if result.interrupted else self._rounding(warm.bank, theta, result)
         if needs_digits(rounding, max(self.tol, _FINE_TOL)):
             theta, result = self._again_in_double(theta, result, task, warm, seed)
+            rounding = self._rounding(warm.bank, theta, result)
+        result = replace(result, certificate=result.certificate.rounded(rounding, self.tol))
         warm.start = theta.state()
         self._last = task.mark(), self._frozen()["loss"], warm.start
         self._set_learned(warm.bank, theta, result, task.training.samples)
@@ -191,15 +194,17 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         form, which the component's length is the root of, the largest times ||beta||^2. A loss is moved by as much as
         it differs at that distance.
         """
-        if bank.precision == "double":
-            return 0.0
+        unit = max(bank.unit_roundoff, DOUBLE)
         sizes = bank.largest_diagonals(np.arange(bank.n_kernels)) + self._bias**2
-        error = bank.unit_roundoff * float(result.coef @ sizes) * float(np.linalg.norm(result.beta))
+        error = unit * float(result.coef @ sizes) * float(np.linalg.norm(result.beta))
         active, outputs = np.flatnonzero(result.norms * result.coef), theta.predictor().outputs
         forms = (result.norms[active] / result.coef[active]) ** 2
-        form_errors = bank.unit_roundoff * sizes[active] * float(np.sum(result.beta**2))
+        form_errors = unit * sizes[active] * float(np.sum(result.beta**2))
         stretched = 0.5 * float(np.max(form_errors / forms, initial=0.0)) * np.abs(outputs)
-        return theta.moved_losses(outputs, error + stretched) / max(abs(result.certificate.primal), 1e-300)
+        with quiet():
+            moved = theta.moved_losses(outputs, error + stretched)
+            moved += theta.moved_dual(unit * sizes * float(np.sum(theta.dual_point() ** 2)))
+        return moved / max(abs(result.certificate.primal), 1e-300) if np.isfinite(moved) else np.inf
 
     def _warm_start_of(self, task: Task) -> UfoWarmStart:
         """Return a start from nothing, or with ``warm_start`` from where the last fit on the same data ended."""

@@ -226,15 +226,23 @@ class Theta(ABC):
     def certificate(self, norms: np.ndarray, outputs: np.ndarray) -> Certificate:
         """Return the primal value of a predictor with these norms and outputs, and the dual value at theta."""
         visits = np.where(self.visits > 0, self.visits, 1.0)
-        beta, scale = self.dual_point(), self._dual_scale()
-        squared = self.walk.squared * scale[0] ** 2 if np.all(scale == scale[0]) else self.squared_norms(beta)
-        y = self.targets()
-        conjugates = self.loss.conjugates(y, beta, self.C)
+        y, squared = self.targets(), self._dual_squares()
+        conjugates = self.loss.conjugates(y, self.dual_point(), self.C)
         gained = self.C * self.offsets / visits if conjugates is None else -conjugates
         return Certificate(
             primal=self.norm.value(norms) + float(self.C @ self.loss.values(y, outputs)),
             dual=float(gained.sum()) - self.norm.conjugate(np.sqrt(np.maximum(squared, 0.0))),
         )
+
+    def _dual_squares(self) -> np.ndarray:
+        """Return ||theta_k||^2 at the dual point."""
+        scale = self._dual_scale()
+        return self.walk.squared * scale[0] ** 2 if np.all(scale == scale[0]) else self.squared_norms(self.dual_point())
+
+    def moved_dual(self, errors: np.ndarray) -> float:
+        """Return how far errors of the ||theta_k||^2 move the dual value."""
+        squared = np.maximum(self._dual_squares(), 0.0)
+        return self.norm.conjugate(np.sqrt(squared + errors)) - self.norm.conjugate(np.sqrt(squared))
 
     def moved_losses(self, outputs: np.ndarray, errors: np.ndarray) -> float:
         """Return about how far errors of the outputs move the losses: of one output each way, of several one by one."""
