@@ -22,7 +22,9 @@ from manykernels.banks.pairs import PairValues
 from manykernels.kernels import KernelBank, Linear, Polynomial, RandomFourier, standard_bank
 from manykernels.kernels.feature_maps import FeatureMaps
 from manykernels.losses import Hinge, Logistic, OneVsRest
-from manykernels.outer.ufo_theta import FeatureTheta, SampleTheta, make_rule
+from manykernels.outer.ufo_feature_theta import FeatureTheta
+from manykernels.outer.ufo_sample_theta import SampleTheta
+from manykernels.outer.ufo_theta import make_rule
 
 EPOCHS, N = 20, 1000
 

@@ -29,7 +29,8 @@ from manykernels.literature.obscure import obscure
 from manykernels.losses import EpsilonInsensitive, Hinge, MulticlassHinge, OneVsRest, Squared, StructuredHinge
 from manykernels.norms import ElasticNorm, LpNorm
 from manykernels.outer.ufo import ufo
-from manykernels.outer.ufo_theta import SampleTheta, make_rule
+from manykernels.outer.ufo_sample_theta import SampleTheta
+from manykernels.outer.ufo_theta import make_rule
 from tests.estimators.refusals import ALL_ZERO
 
 WINE, WINE_Y = load_wine(return_X_y=True)

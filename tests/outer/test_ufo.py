@@ -22,7 +22,9 @@ from manykernels.losses import (
 )
 from manykernels.losses.codes import CUSTOM
 from manykernels.outer.ufo import largest_alpha, ufo
-from manykernels.outer.ufo_theta import FeatureTheta, SampleTheta, make_rule
+from manykernels.outer.ufo_feature_theta import FeatureTheta
+from manykernels.outer.ufo_sample_theta import SampleTheta
+from manykernels.outer.ufo_theta import make_rule
 from tests.reference import ufo_oracle as oracle
 from tests.reference.oracle import solve_primal
 

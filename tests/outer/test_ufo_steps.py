@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from manykernels.outer.ufo_theta import FeatureTheta, SampleTheta
+from manykernels.outer.ufo_feature_theta import FeatureTheta
+from manykernels.outer.ufo_sample_theta import SampleTheta
 from tests.outer.test_ufo import (
     N,
     alpha_of,

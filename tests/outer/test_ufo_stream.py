@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from manykernels.outer.ufo_theta import FeatureTheta
+from manykernels.outer.ufo_feature_theta import FeatureTheta
 from tests.outer.test_ufo import N, case, every_alpha, every_bounded_loss, every_form, every_weight, some_costs
 from tests.reference import ufo_oracle as oracle
 

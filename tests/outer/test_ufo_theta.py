@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from manykernels.outer.ufo import ufo
-from manykernels.outer.ufo_theta import FeatureTheta
+from manykernels.outer.ufo_feature_theta import FeatureTheta
 from tests.outer.test_ufo import (
     LARGE,
     N,

@@ -22,7 +22,8 @@ from manykernels.losses import Hinge, Logistic, OneVsRest
 from manykernels.norms import ElasticNorm
 from manykernels.outer.group_lasso import group_lasso
 from manykernels.outer.ufo import ufo
-from manykernels.outer.ufo_theta import SampleTheta, make_rule
+from manykernels.outer.ufo_sample_theta import SampleTheta
+from manykernels.outer.ufo_theta import make_rule
 from manykernels.problem import Problem
 
 SHOWN = (1, 2, 5, 10, 20, 50)

@@ -28,7 +28,8 @@ from manykernels.kernels import Gaussian, KernelBank
 from manykernels.literature.obscure import obscure
 from manykernels.losses import MulticlassHinge
 from manykernels.outer.ufo import ufo
-from manykernels.outer.ufo_theta import SampleTheta, make_rule
+from manykernels.outer.ufo_sample_theta import SampleTheta
+from manykernels.outer.ufo_theta import make_rule
 
 ALPHAS = (0.0001, 0.001, 0.0025, 0.005, 0.0075, 0.01, 0.02)
 C = 1000.0

@@ -136,17 +136,12 @@ def segment_centered_square(
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def segment_quad_forms(
+def _quad_forms_by_fours(
     stack: np.ndarray, chosen: np.ndarray, beta: np.ndarray, start: int, stop: int, out: np.ndarray
 ) -> None:
-    """Add the part of beta' K beta that lies in rows start:stop to ``out[c]`` for kernel ``chosen[c]`` of the stack.
-
-    The stack holds these rows only. A row whose beta is 0 is skipped: the
-    support vectors alone are read. Four kernels are read side by side.
-    """
+    """Add parts of quadratic forms, see segment_quad_forms: the number of kernels is a multiple of four."""
     n = beta.shape[0]
-    paired = chosen.size - chosen.size % 4
-    for c in range(0, paired, 4):
+    for c in range(0, chosen.size, 4):
         k0, k1, k2, k3 = chosen[c], chosen[c + 1], chosen[c + 2], chosen[c + 3]
         q0 = q1 = q2 = q3 = 0.0
         position = 0
@@ -178,7 +173,15 @@ def segment_quad_forms(
         out[c + 1] += 2.0 * q1
         out[c + 2] += 2.0 * q2
         out[c + 3] += 2.0 * q3
-    for c in range(paired, chosen.size):
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def _quad_forms_one_by_one(
+    stack: np.ndarray, chosen: np.ndarray, beta: np.ndarray, start: int, stop: int, out: np.ndarray
+) -> None:
+    """Add parts of quadratic forms, see segment_quad_forms, one kernel after the other."""
+    n = beta.shape[0]
+    for c in range(chosen.size):
         total = 0.0
         position = 0
         for i in range(start, stop):
@@ -193,6 +196,20 @@ def segment_quad_forms(
                 total += bi * (s - 0.5 * bi * row[0])
             position = end
         out[c] += 2.0 * total
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def segment_quad_forms(
+    stack: np.ndarray, chosen: np.ndarray, beta: np.ndarray, start: int, stop: int, out: np.ndarray
+) -> None:
+    """Add the part of beta' K beta that lies in rows start:stop to ``out[c]`` for kernel ``chosen[c]`` of the stack.
+
+    The stack holds these rows only. A row whose beta is 0 is skipped: the
+    support vectors alone are read. Four kernels are read side by side.
+    """
+    paired = chosen.size - chosen.size % 4
+    _quad_forms_by_fours(stack, chosen[:paired], beta, start, stop, out)
+    _quad_forms_one_by_one(stack, chosen[paired:], beta, start, stop, out[paired:])
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)

@@ -40,7 +40,9 @@ from manykernels.losses import JointLoss
 from manykernels.losses.codes import CUSTOM
 from manykernels.norms.elastic import ElasticNorm
 from manykernels.outer.ufo import SAMPLINGS, UfoResult, standing, ufo
-from manykernels.outer.ufo_theta import FeatureTheta, SampleTheta, Start, Theta, make_rule
+from manykernels.outer.ufo_feature_theta import FeatureTheta
+from manykernels.outer.ufo_sample_theta import SampleTheta
+from manykernels.outer.ufo_theta import Start, Theta, make_rule
 
 STEPS, FEATURES = ("auto", "exact", "gradient"), ("auto", "explicit", "kernel")
 # For the rounding of kernel values, a tolerance counts as at least so much: epochs rarely come nearer.

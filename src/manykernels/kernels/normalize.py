@@ -159,44 +159,67 @@ def learn_normalization(
     check_choice("normalize", kind, KINDS)
     n, m = X.shape[0], len(bound)
     share = sample_weight / sample_weight.sum()
-    scale, raw_level, largest = np.ones(m), np.zeros(m), np.zeros(m)
-    inverse_norms = np.ones((m, n)) if kind == "cosine" else None
-    means = np.zeros((m, n)) if center else None
-    totals = np.zeros(m) if center else None
+    learned = Normalization(
+        scale=np.ones(m),
+        inverse_norms=np.ones((m, n)) if kind == "cosine" else None,
+        means=np.zeros((m, n)) if center else None,
+        totals=np.zeros(m) if center else None,
+        largest=np.zeros(m),
+        raw_level=np.zeros(m),
+    )
     groups = make_groups(bound)
     views = make_views(groups, X)
+    means = learned.means
     if means is not None:
         parallel(lambda i: _learn_means(groups[i], views[i], share, kind, means), range(len(views)))
     for group, view in zip(groups, views, strict=True):
         mask = observed(view)
         if mask is not None and center:
             raise ValueError(CENTER_NEEDS_ALL)
+        # The mean is over the samples that have the view, so that it does not count more for being rare.
         present = 1.0 if mask is None else max(float(share @ mask), 1e-300)
+        counted = {"mean_diag": share / present, "trace": sample_weight}.get(kind or "")
         diagonals = group.diagonals(view)
         for k in group.indices:
             with np.errstate(over="ignore", invalid="ignore"):
                 diagonal = _checked(next(diagonals), bound[k].name)
-            if inverse_norms is not None:
-                if np.any((diagonal > 0) & (diagonal < LEAST_LEVEL)):
-                    raise too_small(bound[k].name, float(diagonal[diagonal > 0].min()))
-                inverse_norms[k] = _inverse_root(diagonal)
-                diagonal = diagonal * inverse_norms[k] * inverse_norms[k]
-            raw_level[k] = share @ diagonal
-            if raw_level[k] == 0.0 and _underflows(view):
-                raise too_small(bound[k].name, 0.0)
-            if means is not None and totals is not None:
-                totals[k] = share @ means[k]
-                diagonal = diagonal - 2 * means[k] + totals[k]
-            level = share @ diagonal
-            if level <= _CONSTANT * raw_level[k] or level == 0.0:
-                scale[k] = 0.0
-            elif level < LEAST_LEVEL:
-                raise too_small(bound[k].name, float(level))
-            elif kind in ("mean_diag", "trace"):
-                # The mean is over the samples that have the view, so that it does not count more for being rare.
-                scale[k] = 1.0 / (level / present if kind == "mean_diag" else sample_weight @ diagonal)
-            largest[k] = scale[k] * diagonal.max()
-    return Normalization(scale, inverse_norms, means, totals, largest, raw_level)
+            diagonal = _learn_level(learned, k, diagonal, share, bound[k].name, view)
+            _learn_scale(learned, k, diagonal, share, bound[k].name, counted)
+    return learned
+
+
+def _learn_level(
+    learned: Normalization, k: int, diagonal: np.ndarray, share: np.ndarray, name: str, view: Any
+) -> np.ndarray:
+    """Learn the lengths, the mean diagonal and the mean of kernel k; return its diagonal with them taken off."""
+    assert learned.raw_level is not None
+    if learned.inverse_norms is not None:
+        if np.any((diagonal > 0) & (diagonal < LEAST_LEVEL)):
+            raise too_small(name, float(diagonal[diagonal > 0].min()))
+        learned.inverse_norms[k] = _inverse_root(diagonal)
+        diagonal = diagonal * learned.inverse_norms[k] * learned.inverse_norms[k]
+    learned.raw_level[k] = share @ diagonal
+    if learned.raw_level[k] == 0.0 and _underflows(view):
+        raise too_small(name, 0.0)
+    if learned.means is not None and learned.totals is not None:
+        learned.totals[k] = share @ learned.means[k]
+        diagonal = diagonal - 2 * learned.means[k] + learned.totals[k]
+    return diagonal
+
+
+def _learn_scale(
+    learned: Normalization, k: int, diagonal: np.ndarray, share: np.ndarray, name: str, counted: np.ndarray | None
+) -> None:
+    """Learn the scale of kernel k that makes ``counted`` @ diagonal 1, and its largest entry then."""
+    assert learned.raw_level is not None
+    level = share @ diagonal
+    if level <= _CONSTANT * learned.raw_level[k] or level == 0.0:
+        learned.scale[k] = 0.0
+    elif level < LEAST_LEVEL:
+        raise too_small(name, float(level))
+    elif counted is not None:
+        learned.scale[k] = 1.0 / (counted @ diagonal)
+    learned.largest[k] = learned.scale[k] * diagonal.max()
 
 
 def fit_single(largest: np.ndarray) -> bool:

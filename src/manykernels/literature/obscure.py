@@ -22,7 +22,8 @@ from manykernels.losses import JointLoss
 from manykernels.losses.codes import CUSTOM, SQUARED, SQUARED_HINGE
 from manykernels.outer import ufo_steps as steps
 from manykernels.outer.ufo import UfoResult
-from manykernels.outer.ufo_theta import SampleTheta, make_rule
+from manykernels.outer.ufo_sample_theta import SampleTheta
+from manykernels.outer.ufo_theta import make_rule
 
 _MOST_ONLINE = 5
 

@@ -151,44 +151,58 @@ class _Run:
         # With p = 1 equal weights may do, but few kernels are wanted, unless there is nothing to learn at all.
         if self.recorder.gap <= self.tol and not (self.problem.norm.selects and np.any(tau > 0.0)):
             return
+        chosen, method = self._first_set(machine, quad_forms, tau, start)
+        last = self._rounds(chosen, method, max_iter - len(self.recorder.trace))
+        if last is not None:
+            self._finish(last, method)
+        self.recorder.n_inner_solves += method.n_iter
+        if last is not None and self.recorder.gap > self.tol:
+            self._fall_back(max_iter)
+
+    def _first_set(
+        self, machine: Machine, quad_forms: np.ndarray, tau: np.ndarray, start: np.ndarray | None
+    ) -> tuple[np.ndarray, InteriorPoint]:
+        """Return the first working set, and the interior point on it."""
         most = max(_FIRST_SET, 2 * (int(self.owner.max()) + 1))
         chosen = self._important(quad_forms, 0.5 * tau if self.p == 1 else tau, most)
         weights = self._first_weights(quad_forms) if start is None else start
         if self.groups is not None and self.recorder.weights is not None:
             weights = self.recorder.weights
-        weights = weights[chosen]
-        method = InteriorPoint(self._restricted(chosen), self.p, machine, weights, self.fixed_tau, self.tol, self.K)
+        problem = self._restricted(chosen)
+        return chosen, InteriorPoint(problem, self.p, machine, weights[chosen], self.fixed_tau, self.tol, self.K)
+
+    def _rounds(self, chosen: np.ndarray, method: InteriorPoint, rounds: int) -> np.ndarray | None:
+        """Return the working set on which nothing is left to do; None out of rounds: the best so far is the result."""
         target, centered = _FIRST_TARGET, False
-        for _ in range(max_iter - len(self.recorder.trace)):
+        for _ in range(rounds):
             solution = method.run(max(target, _LAST_TARGET * self.tol))
             gap, quad_forms = self._certify(chosen, solution)
             if gap <= self.tol:
-                break
+                return chosen
             after = self._next_set(chosen, solution, quad_forms)
-            complete = np.array_equal(after, chosen) or gap <= 3.0 * solution.certificate.gap
-            if not np.array_equal(after, chosen):
-                at = np.searchsorted(chosen, after)
-                at[at == chosen.size] = 0
-                kept = np.where(chosen[at] == after, at, -1)
-                method.problem = self.problem  # the last working set leaves its room to the next
-                method.exchange(self._restricted(after), kept, quad_forms[np.searchsorted(self.candidates, after)])
+            is_same = np.array_equal(after, chosen)
+            complete = is_same or gap <= 3.0 * solution.certificate.gap
+            if not is_same:
+                self._exchange(method, chosen, after, quad_forms)
                 chosen, centered = after, False
             elif self._is_solved(solution):
-                break  # and no kernel outside has anything to add: what is left is rounding
+                return chosen  # and no kernel outside has anything to add: what is left is rounding
             elif solution.certificate.gap > max(target, _LAST_TARGET * self.tol):
                 if centered or method.conic:
-                    break  # the interior point has come to its end
+                    return chosen  # the interior point has come to its end
                 method.center()
                 centered = True
             if complete:
                 target = _NEXT_TARGET * solution.certificate.gap
-        else:
-            self.recorder.n_inner_solves += method.n_iter
-            return  # out of rounds: the best so far is the result
-        self._finish(chosen, method)
-        self.recorder.n_inner_solves += method.n_iter
-        if self.recorder.gap > self.tol:
-            self._fall_back(max_iter)
+        return None
+
+    def _exchange(self, method: InteriorPoint, chosen: np.ndarray, after: np.ndarray, quad_forms: np.ndarray) -> None:
+        """Let the interior point go on with another working set."""
+        at = np.searchsorted(chosen, after)
+        at[at == chosen.size] = 0
+        kept = np.where(chosen[at] == after, at, -1)
+        method.problem = self.problem  # the last working set leaves its room to the next
+        method.exchange(self._restricted(after), kept, quad_forms[np.searchsorted(self.candidates, after)])
 
     def _level(self, quad_forms: np.ndarray) -> np.ndarray:
         """Return what each kernel's quadratic form is measured by: for p = 1 the largest, or that of its group."""

@@ -7,7 +7,7 @@ regularizer's conjugate at theta / t. So theta / t is the mean of subgradients: 
 it is feasible for the dual problem, and each epoch ends with a certificate that costs nothing. Values are stated like
 all others of the library, divided by lambda: 1/2 ||a||_p^2 + alpha C n ||a||_1 + C sum_i loss.
 
-The two forms of theta are in :mod:`manykernels.outer.ufo_theta`, the compiled steps in
+The sum of the steps, theta, is in :mod:`manykernels.outer.ufo_theta`, the compiled steps in
 :mod:`manykernels.outer.ufo_steps`. A bias comes with augmented kernels, k plus a constant: there is no intercept in the
 problem itself.
 """
@@ -95,7 +95,8 @@ def ufo(
     >>> from manykernels.banks.pairs import PairValues
     >>> from manykernels.losses import Hinge, OneVsRest
     >>> from manykernels.outer.ufo import ufo
-    >>> from manykernels.outer.ufo_theta import SampleTheta, make_rule
+    >>> from manykernels.outer.ufo_sample_theta import SampleTheta
+    >>> from manykernels.outer.ufo_theta import make_rule
     >>> X = np.linspace(-3, 3, 60)[:, None]
     >>> y = np.sign(np.sin(3 * X))
     >>> pairs = PairValues(bind(KernelBank([Gaussian(w) for w in (0.1, 0.5, 10.0)]), X), 0.0, 10**9)

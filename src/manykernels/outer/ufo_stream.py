@@ -19,8 +19,10 @@ from manykernels.kernels.feature_maps import FeatureMaps
 from manykernels.losses import JointLoss
 from manykernels.outer import ufo_steps as steps
 from manykernels.outer.ufo import UfoResult
+from manykernels.outer.ufo_feature_theta import FeatureTheta
+from manykernels.outer.ufo_sample_theta import SampleTheta
 from manykernels.outer.ufo_steps import Rule, Vector, Walk
-from manykernels.outer.ufo_theta import FeatureTheta, SampleTheta, Theta, norm_of
+from manykernels.outer.ufo_theta import Theta, norm_of
 
 
 class Stream(ABC):
