@@ -19,7 +19,7 @@ from manykernels.cli.outputs import check_output
 from manykernels.cli.scores import accuracy_row, balanced_accuracy, constant_name, constant_prediction, figures, r2_row
 from manykernels.cli.show import counted, report_console, say, show_columns, show_model, show_notes, side_console
 from manykernels.core.notices import listed
-from manykernels.estimators.chosen import named_losses
+from manykernels.estimators.loss_and_norm import named_losses
 from manykernels.reports import scores_table
 from manykernels.tables.column_views import read_views
 from manykernels.tables.prepared import PreparedTable, prepare_table

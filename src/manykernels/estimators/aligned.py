@@ -28,7 +28,7 @@ from manykernels.estimators.attributes import set_kernels, warn_not_converged
 from manykernels.estimators.kernel_estimator import KernelEstimator
 from manykernels.estimators.parameters import FAMILY_NEEDS, Check, check_needs, check_parameters, keep
 from manykernels.estimators.predictor import Predictor
-from manykernels.estimators.solving import print_placement, watched
+from manykernels.estimators.running import print_placement, watched
 from manykernels.estimators.training import Training, read_rows, read_weight, table_of
 from manykernels.kernels import GaussianFamily
 from manykernels.kernels.standard import tell_choice

@@ -22,12 +22,12 @@ from manykernels.core.solver import Need, Sizes, Solver
 from manykernels.estimators.attributes import gap_in_words, set_machines, warn_not_converged
 from manykernels.estimators.by_family import learn_family
 from manykernels.estimators.by_rows import client_of_rows, in_memory, learn_rows
-from manykernels.estimators.chosen import find_norm, of_groups
 from manykernels.estimators.contributions import ContributionsMixin
 from manykernels.estimators.kernel_estimator import KernelEstimator
+from manykernels.estimators.loss_and_norm import find_norm, of_groups
 from manykernels.estimators.parameters import FAMILY_NEEDS, check_needs, check_parameters
+from manykernels.estimators.running import check_costs, needs_digits, print_placement, solve
 from manykernels.estimators.solvers import find_solver
-from manykernels.estimators.solving import check_costs, needs_digits, print_placement, solve
 from manykernels.estimators.training import Training, read_training
 from manykernels.kernels import Gaussian, KernelBank, ParametricKernel
 from manykernels.kernels.standard import tell_choice

@@ -13,7 +13,7 @@ from manykernels.banks.planning import plan_family
 from manykernels.core.protocols import Bank
 from manykernels.core.results import Result
 from manykernels.core.solver import Sizes
-from manykernels.estimators.solving import checked, print_placement, quiet, watched
+from manykernels.estimators.running import checked, print_placement, quiet, watched
 from manykernels.estimators.training import Training
 from manykernels.outer.family import FamilyProblem
 

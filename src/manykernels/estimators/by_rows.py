@@ -15,10 +15,10 @@ from manykernels.core.protocols import Bank, BankOfRows
 from manykernels.core.results import Result
 from manykernels.core.rows import is_dask
 from manykernels.core.targets import offset_of
-from manykernels.estimators.chosen import of_groups
 from manykernels.estimators.classes import check_classes, class_weights
+from manykernels.estimators.loss_and_norm import of_groups
+from manykernels.estimators.running import check_costs, print_placement, solve
 from manykernels.estimators.solvers import SOLVERS
-from manykernels.estimators.solving import check_costs, print_placement, solve
 from manykernels.estimators.training import set_columns
 from manykernels.kernels import KernelBank
 from manykernels.problem import Problem

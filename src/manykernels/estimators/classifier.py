@@ -13,8 +13,8 @@ from manykernels.core.notices import warn
 from manykernels.core.targets import one_vs_rest
 from manykernels.estimators.base import BaseMKL, WarmStart
 from manykernels.estimators.calibration import held_out_scale, logistic_probabilities, probabilities
-from manykernels.estimators.chosen import find_loss, gives_probabilities
 from manykernels.estimators.classes import classes_of, costs_of, labels_of
+from manykernels.estimators.loss_and_norm import find_loss, gives_probabilities
 from manykernels.estimators.parameters import keep
 from manykernels.estimators.training import Training
 from manykernels.losses import Loss

@@ -10,7 +10,7 @@ from sklearn.base import RegressorMixin
 from manykernels.compute.scales import weighted_mean
 from manykernels.core.targets import offset_of
 from manykernels.estimators.base import BaseMKL, WarmStart
-from manykernels.estimators.chosen import find_loss
+from manykernels.estimators.loss_and_norm import find_loss
 from manykernels.estimators.parameters import keep
 from manykernels.estimators.training import Training
 from manykernels.losses import Loss

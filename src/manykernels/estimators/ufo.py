@@ -16,9 +16,9 @@ from manykernels.compute.threads import one_blas_thread
 from manykernels.core.notices import shown
 from manykernels.core.targets import one_vs_rest
 from manykernels.estimators.calibration import logistic_probabilities
-from manykernels.estimators.chosen import find_loss, gives_probabilities
 from manykernels.estimators.classes import classes_of, costs_of, labels_of
 from manykernels.estimators.contributions import Contributions
+from manykernels.estimators.loss_and_norm import find_loss, gives_probabilities
 from manykernels.estimators.parameters import keep
 from manykernels.estimators.training import read_any, read_rows, read_training, read_weight, table_of
 from manykernels.estimators.ufo_base import BaseUFO, Task

@@ -31,7 +31,7 @@ from manykernels.estimators.contributions import ContributionsMixin
 from manykernels.estimators.kernel_estimator import KernelEstimator
 from manykernels.estimators.parameters import Check, check_parameters
 from manykernels.estimators.predictor import Predictor
-from manykernels.estimators.solving import check_costs, check_finite, needs_digits, print_placement, quiet, watched
+from manykernels.estimators.running import check_costs, check_finite, needs_digits, print_placement, quiet, watched
 from manykernels.estimators.training import Training, take
 from manykernels.kernels.feature_maps import FeatureMaps
 from manykernels.kernels.missing import check_views

@@ -17,7 +17,7 @@ def named_losses(*, of_classes: bool) -> dict[str, type[Loss]]:
 
     Examples
     --------
-    >>> from manykernels.estimators.chosen import named_losses
+    >>> from manykernels.estimators.loss_and_norm import named_losses
     >>> list(named_losses(of_classes=False))
     ['squared', 'epsilon_insensitive']
     """
@@ -39,7 +39,7 @@ def find_loss(given: Any, *, of_classes: bool, more: Sequence[str] = (), **param
 
     Examples
     --------
-    >>> from manykernels.estimators.chosen import find_loss
+    >>> from manykernels.estimators.loss_and_norm import find_loss
     >>> from manykernels.losses import SquaredHinge
     >>> find_loss("epsilon_insensitive", of_classes=False, epsilon=0.2), find_loss(SquaredHinge(), of_classes=True)
     (EpsilonInsensitive(epsilon=0.2), SquaredHinge())
@@ -67,7 +67,7 @@ def find_norm(given: Any) -> Norm:
 
     Examples
     --------
-    >>> from manykernels.estimators.chosen import find_norm
+    >>> from manykernels.estimators.loss_and_norm import find_norm
     >>> find_norm(2)
     LpNorm(p=2)
     """

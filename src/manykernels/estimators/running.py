@@ -35,7 +35,7 @@ def needs_digits(rounding: float, tol: float) -> bool:
 
     Examples
     --------
-    >>> from manykernels.estimators.solving import needs_digits
+    >>> from manykernels.estimators.running import needs_digits
     >>> needs_digits(1e-5, 1e-3), needs_digits(1e-5, 1e-5), needs_digits(float("nan"), 1e-3)
     (False, True, True)
     """
