@@ -205,7 +205,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
                 self.temperature_scale_ = held_out_scale(self, training)
 
     def _loss(self) -> Loss:
-        return find_loss(self.loss, of_classes=True)
+        return find_loss(self, of_classes=True)
 
     def _shares_weights(self, n_tasks: int) -> bool:
         return bool(self.shared_weights) or n_tasks == 1

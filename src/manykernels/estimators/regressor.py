@@ -91,7 +91,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         self._fit_tasks(training, (target - offset)[None, :], self.C * weight[None, :], offset, warm)
 
     def _loss(self) -> Loss:
-        return find_loss(self.loss, of_classes=False, epsilon=self.epsilon)
+        return find_loss(self, of_classes=False)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted target of each sample, shape (n_samples,)."""

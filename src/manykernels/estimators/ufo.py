@@ -267,7 +267,7 @@ class UFOMKLClassifier(ClassifierMixin, BaseUFO):
             return self.loss
         if isinstance(self.loss, str) and self.loss in _JOINT:
             return _JOINT[self.loss](n_classes)
-        return OneVsRest(find_loss(self.loss, of_classes=True, more=tuple(_JOINT)), 1 if n_classes == 2 else n_classes)
+        return OneVsRest(find_loss(self, of_classes=True, more=tuple(_JOINT)), 1 if n_classes == 2 else n_classes)
 
     def _loss_and_targets(self, codes: np.ndarray) -> tuple[JointLoss, np.ndarray]:
         loss = self._loss(self.classes_.size)
@@ -417,7 +417,7 @@ class UFOMKLRegressor(RegressorMixin, BaseUFO):
         return self
 
     def _loss(self) -> OneVsRest:
-        return OneVsRest(find_loss(self.loss, of_classes=False, epsilon=self.epsilon), 1)
+        return OneVsRest(find_loss(self, of_classes=False), 1)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted target of each sample, shape (n_samples,)."""
