@@ -95,11 +95,11 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
 
     def _is_distributed(self) -> bool:
         """Return whether the kernels are to be on Dask workers: ``n_jobs`` is then "dask" or a client."""
-        return not (self.n_jobs is None or isinstance(self.n_jobs, (int, np.integer)))
+        return on_workers.names_workers(self.n_jobs)
 
     def _client(self) -> Any:
         """Return the client of the workers that hold the kernels, None where they are held here."""
-        return on_workers.find_client(self.n_jobs) if self._is_distributed() else None
+        return on_workers.find_client(self.n_jobs)
 
     def __getstate__(self) -> dict:
         """Return what is pickled: a connection to a cluster is not, and becomes "dask"."""

@@ -54,7 +54,7 @@ def read_training(estimator: Any, given: Any, y: Any, sample_weight: Any) -> Tra
     A table on disk is not read, if the estimator can learn from its rows, and none of them is compared with another.
     """
     numeric = is_regressor(estimator)
-    if is_on_disk(given) and getattr(estimator, "approximation", None) is not None:
+    if is_on_disk(given) and estimator.approximation is not None:
         X = estimator._rows_on_disk(given, reset=True)
         y = column_or_1d(y, warn=True)
         assert_all_finite(y, input_name="y")
