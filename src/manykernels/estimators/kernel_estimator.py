@@ -20,7 +20,7 @@ from manykernels.estimators.training import set_columns, table_of
 from manykernels.kernels import KernelBank
 from manykernels.kernels.family import Family
 from manykernels.kernels.missing import CENTER_NEEDS_ALL, check_views, has_gaps
-from manykernels.kernels.standard import as_bank
+from manykernels.kernels.standard import as_bank, tell_choice
 
 _NOT_ACTIVE = "places must be of kernels in active_, got {}."
 
@@ -39,6 +39,10 @@ class KernelEstimator(BaseEstimator):
         if isinstance(self.kernels, str):
             check_choice("kernels", self.kernels, ("standard",))
         return as_bank(self.kernels, X)
+
+    def _tell_choice(self, table: Any) -> None:
+        """Tell which kernels "standard" has left out, if any."""
+        tell_choice(self.kernels, table)
 
     @property
     def _has_family(self) -> bool:

@@ -35,7 +35,6 @@ from manykernels.estimators.running import check_costs, check_finite, needs_digi
 from manykernels.estimators.training import Training, take
 from manykernels.kernels.feature_maps import FeatureMaps
 from manykernels.kernels.missing import check_views
-from manykernels.kernels.standard import tell_choice
 from manykernels.losses import JointLoss
 from manykernels.losses.codes import CUSTOM
 from manykernels.norms.elastic import ElasticNorm
@@ -221,7 +220,7 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         return Placement(self.memory_budget, storage="recomputed")
 
     def _bound(self, table: Any, X: Any, weight: np.ndarray, precision: str = "single") -> ExplicitBank:
-        tell_choice(self.kernels, table)
+        self._tell_choice(table)
         recipe = Recipe(self.normalize, check=self.check_kernels)
         place = replace(self._wish(), precision=precision)
         kernels = self._bank(table)
