@@ -12,7 +12,7 @@ _PLACEMENT = {name: name for name in ("device", "client", "storage", "precision"
 
 def bind_with(kernels: Any, X: Any, **settings: Any) -> Any:
     """Return ``bind(kernels, Data(X, ...), Recipe(...), Placement(...), seed)`` with the settings where they belong."""
-    data = Data(X, settings.pop("source", None), settings.pop("sample_weight", None))
+    data = Data(X, *(settings.pop(name, None) for name in ("source", "sample_weight", "targets")))
     recipe = Recipe(**{field: settings.pop(name) for name, field in _RECIPE.items() if name in settings})
     place = {field: settings.pop(name) for name, field in _PLACEMENT.items() if name in settings}
     place["budget"] = settings.pop("memory_budget", None)

@@ -183,13 +183,14 @@ def make(kind, kernels=None, X=None, *, workers=None, precision="single", **sett
 
 def on_workers(how, bank, X, client, *, precision, sample_weight=None, normalize="mean_diag", center=False, **settings):
     from manykernels.banks import cluster
+    from manykernels.core.targets import Targets
 
     options = {"normalize": normalize, "center": center, "precision": precision, "client": client, **settings}
     if how == "kernels":
         return bind_with(bank, X, sample_weight=sample_weight, memory_budget=1, **options)
     source, _ = cluster.load_rows(client, X, np.arange(len(X)) % 2.0, sample_weight, False)
-    source.targets = cluster.Targets(1.0)
-    return bind_with(bank, source, approximation="nystroem", rank=64, random_state=0, **options)
+    approximation = {"approximation": "nystroem", "rank": 64, "random_state": 0}
+    return bind_with(bank, source, targets=Targets(1.0), **approximation, **options)
 
 
 # --- questions to all ------------------------------------------------------------------------------------------

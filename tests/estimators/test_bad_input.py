@@ -22,7 +22,7 @@ from manykernels import (
 )
 from manykernels.compute.memory import human_bytes
 from manykernels.core.progress import listen
-from manykernels.estimators import solving
+from manykernels.estimators import running
 from manykernels.kernels import Gaussian, Kernel, KernelBank, Linear, Polynomial, Precomputed
 from tests.estimators.refusals import ALL_ZERO
 
@@ -541,7 +541,7 @@ def test_ctrl_c_ends_the_fit_and_not_only_its_first_half():
 
 
 def test_ctrl_c_with_verbose_leaves_the_best_model(monkeypatch):
-    monkeypatch.setattr(solving, "print_step", interrupt_after(2, []))
+    monkeypatch.setattr(running, "print_step", interrupt_after(2, []))
     with pytest.warns(ConvergenceWarning):
         model = MKLClassifier(KERNELS, solver="group_lasso", tol=1e-7, verbose=1).fit(X, Y)
     assert_usable(model, 2)

@@ -9,6 +9,7 @@ from scipy.spatial.distance import cdist
 from manykernels import (
     AlignedKernel,
     MKLClassifier,
+    MKLClassifierCV,
     MKLRegressor,
     TwoStageMKLClassifier,
     UFOMKLClassifier,
@@ -18,6 +19,7 @@ from manykernels import (
 from manykernels.banks import bind
 from manykernels.banks.packed import PackedBank
 from manykernels.core.solver import Solver, takes_all
+from manykernels.estimators import loss_and_norm
 from manykernels.kernels import Gaussian, GaussianFamily, Kernel, KernelBank, Linear
 from manykernels.losses import EpsilonInsensitive, Hinge, Logistic, MulticlassHinge, Squared, SquaredHinge
 from manykernels.norms import ElasticNorm, LpNorm, LpPenalty, Penalty
@@ -53,6 +55,22 @@ def twice_as_exact(problem, *, tol, max_iter, start=None):
 
 
 twice_as_exact.calls = 0
+
+
+class Steep(Hinge):
+    """A hinge with the name and a parameter that an estimator has, too."""
+
+    name = "steep"
+
+    def __init__(self, rank=2.0):
+        self.rank = rank
+
+
+@pytest.mark.parametrize("kind", [MKLClassifier, MKLClassifierCV])
+def test_a_loss_with_a_name_takes_what_its_constructor_names_of_the_estimators_parameters(monkeypatch, kind):
+    monkeypatch.setattr(loss_and_norm, "LOSSES", (*loss_and_norm.LOSSES, Steep))
+    assert kind(loss="steep", rank=7)._loss().rank == 7
+    assert UFOMKLClassifier(loss="steep")._loss().loss.rank == 2.0  # it has no such parameter
 
 
 @pytest.mark.parametrize(

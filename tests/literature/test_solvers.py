@@ -9,6 +9,7 @@ from manykernels.core.progress import listen
 from manykernels.kernels import Gaussian, KernelBank
 from manykernels.literature.hessian import hessian
 from manykernels.literature.level import level
+from manykernels.literature.records import HESSIAN, LEVEL, SILP, SIMPLE, SMO
 from manykernels.literature.silp import silp
 from manykernels.literature.simple import simple
 from manykernels.literature.smo_mkl import smo
@@ -235,21 +236,21 @@ def test_what_does_not_fit_is_refused(monkeypatch):
     grams, y = random_problem(20, 4, seed=12)
     monkeypatch.setattr(Problem, "solve", None)  # before any work
     for norm in (LpNorm(2), LpPenalty(1), MixedNorm(1, list("aabb"))):
-        for solver in (simple, level, hessian):
-            with pytest.raises(TypeError, match=rf"solver='{solver.__name__}' needs LpNorm\(1\), got "):
+        for solver in (SIMPLE, LEVEL, HESSIAN):
+            with pytest.raises(TypeError, match=rf"solver='{solver.name}' needs LpNorm\(1\), got "):
                 solver(problem_of(grams, y, Hinge(), norm))
     for norm in (LpPenalty(1), MixedNorm(1, list("aabb"))):
         with pytest.raises(TypeError, match=r"solver='silp' needs LpNorm\(p\), got "):
-            silp(problem_of(grams, y, Hinge(), norm))
+            SILP(problem_of(grams, y, Hinge(), norm))
     for norm in (LpNorm(1), LpPenalty(2)):
         with pytest.raises(TypeError, match=r"solver='smo' needs LpNorm\(p\) with p > 1, got "):
-            smo(problem_of(grams, y, Hinge(), norm))
+            SMO(problem_of(grams, y, Hinge(), norm))
     for loss in (Logistic(), Squared(), EpsilonInsensitive(0.1), NamedHinge()):
         with pytest.raises(
             TypeError,
             match=r"solver='smo' needs a loss of straight pieces without a tube, such as the hinge loss, got ",
         ):
-            smo(problem_of(grams, y, loss, LpNorm(2)))
+            SMO(problem_of(grams, y, loss, LpNorm(2)))
 
 
 # -- through the estimators --------------------------------------------------------------------------------------

@@ -13,9 +13,9 @@ from manykernels.losses import EpsilonInsensitive, Hinge, Logistic, Squared, Squ
 from manykernels.norms import LpNorm, LpPenalty, MixedNorm
 from manykernels.outer.automatic import automatic
 from manykernels.outer.group_lasso import group_lasso
-from manykernels.outer.mirror import mirror
+from manykernels.outer.mirror import MIRROR, mirror
 from manykernels.outer.newton import newton
-from manykernels.outer.spg import spg
+from manykernels.outer.spg import SPG
 from manykernels.problem import Problem
 from tests.reference.oracle import mixed_certificate, random_problem, solve_mixed
 
@@ -249,7 +249,7 @@ def test_ctrl_c_ends_the_run_also_in_the_alternation(count):
 def test_what_does_not_fit_is_refused():
     grams, y = random_problem(20, 4, seed=12)
     with pytest.raises(TypeError, match="needs weights that can be projected"):
-        spg(problem_of(grams, y, Hinge(), MixedNorm(2, list("aabb"))))
+        SPG(problem_of(grams, y, Hinge(), MixedNorm(2, list("aabb"))))
     for norm in (MixedNorm(0.75, list("aabb")), LpNorm(2), LpPenalty(1)):
         with pytest.raises(TypeError, match="solver='mirror' needs MixedNorm"):
-            mirror(problem_of(grams, y, Hinge(), norm))
+            MIRROR(problem_of(grams, y, Hinge(), norm))

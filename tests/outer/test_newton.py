@@ -9,7 +9,7 @@ from manykernels.losses import EpsilonInsensitive, Hinge, Logistic, Squared, Squ
 from manykernels.norms import LpNorm
 from manykernels.outer.automatic import automatic
 from manykernels.outer.group_lasso import group_lasso
-from manykernels.outer.newton import newton
+from manykernels.outer.newton import NEWTON, newton
 from manykernels.problem import Problem
 from tests.reference.oracle import certificate, random_problem, solve_dual
 
@@ -182,7 +182,7 @@ def test_infinite_p_is_refused_and_auto_takes_care():
     bank, y = sonar_like(n=40)
     problem = Problem(bank, Hinge(), LpNorm(np.inf), y, np.ones(y.shape))
     with pytest.raises(TypeError, match="finite p"):
-        newton(problem)
+        NEWTON(problem)
     assert automatic(problem).converged
 
 

@@ -7,7 +7,7 @@ from manykernels.losses import Hinge, Logistic
 from manykernels.norms import LpNorm
 from manykernels.outer.automatic import automatic
 from manykernels.outer.newton import newton
-from manykernels.outer.reduced_newton import Curvature, reduced_newton
+from manykernels.outer.reduced_newton import REDUCED_NEWTON, Curvature, reduced_newton
 from manykernels.problem import Problem
 from tests.outer.test_newton import LOSSES, naive_gap, problem_of, sonar_like
 from tests.reference.oracle import random_problem, solve_dual
@@ -98,4 +98,4 @@ def test_warm_start_and_rounds():
 def test_infinite_p_is_refused():
     bank, y = sonar_like(n=40)
     with pytest.raises(TypeError, match="finite p"):
-        reduced_newton(Problem(bank, Hinge(), LpNorm(np.inf), y, np.ones(y.shape)))
+        REDUCED_NEWTON(Problem(bank, Hinge(), LpNorm(np.inf), y, np.ones(y.shape)))

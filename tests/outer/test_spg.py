@@ -6,7 +6,7 @@ import pytest
 from manykernels.losses import EpsilonInsensitive, Hinge, Logistic, Squared
 from manykernels.norms import LpNorm, LpPenalty, Penalty
 from manykernels.outer.automatic import automatic
-from manykernels.outer.group_lasso import group_lasso
+from manykernels.outer.group_lasso import GROUP_LASSO, group_lasso
 from manykernels.outer.newton import newton
 from manykernels.outer.spg import Options, ProjectedGradient, spg
 from manykernels.problem import Problem
@@ -127,7 +127,7 @@ def test_a_penalty_of_ones_own():
 
 def test_the_alternation_needs_a_closed_form():
     with pytest.raises(TypeError, match="closed form"):
-        group_lasso(penalized(Quartic())[1])
+        GROUP_LASSO(penalized(Quartic())[1])
 
 
 class LinearWithWeights(Penalty):
@@ -164,7 +164,7 @@ def test_a_closed_form_without_a_gap_is_left_to_the_gradient():
     _, problem = penalized(LinearWithWeights())
     assert automatic(problem, tol=1e-4, max_iter=5000).converged
     with pytest.raises(TypeError, match="no conjugate"):
-        group_lasso(problem)
+        GROUP_LASSO(problem)
 
 
 def test_several_tasks():

@@ -201,7 +201,8 @@ def _bind_features(kernels: KernelBank, data: Data, recipe: Recipe, placement: P
     if placement.client is not None:
         from manykernels.banks.cluster.row_bank import RowBank  # noqa: PLC0415 - it needs an optional dependency
 
-        bank: FeatureBank = RowBank(resolved, data.X, **options)
+        assert data.targets is not None
+        bank: FeatureBank = RowBank(resolved, data.X, data.targets, **options)
     else:
         kind: Callable[..., FeatureBank] = (
             FeatureBank if placement.device == "cpu" else partial(DeviceFeatureBank, Device(placement.device))

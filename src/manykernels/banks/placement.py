@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from manykernels.core.targets import Targets
+
 PRECISIONS: dict[str, type] = {"single": np.float32, "double": np.float64}
 # Relative errors of values that are held so.
 UNIT_ROUNDOFFS = {"single": 2.0**-24, "double": 2.0**-53}
@@ -26,11 +28,14 @@ class Data:
         Where column names are looked up, if not in X.
     weight : ndarray of shape (n_samples,) or None
         Weights for the means that normalization and centering learn; None is 1 for each.
+    targets : Targets or None
+        Of rows on workers, which are bound together with what there is to learn of them.
     """
 
     X: Any
     table: Any = None
     weight: np.ndarray | None = None
+    targets: Targets | None = None
 
     @classmethod
     def of(cls, data: Any) -> Data:

@@ -20,7 +20,7 @@ from manykernels.cli.outputs import check_output
 from manykernels.cli.scores import HeldOutScores, held_out_scores
 from manykernels.cli.show import NAMED, counted, report_console, say, show_columns, show_model, show_notes, side_console
 from manykernels.core.notices import listed
-from manykernels.estimators.chosen import named_losses
+from manykernels.estimators.loss_and_norm import named_losses
 from manykernels.reports import scores_table
 from manykernels.reports.steps import METRICS
 from manykernels.tables.column_views import read_views

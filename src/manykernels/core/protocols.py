@@ -268,3 +268,6 @@ class BankOfRows(Bank, Protocol):
     @property
     def costs(self) -> Any:
         """The weights C of the losses, likewise."""
+
+    def with_cost(self, C: float) -> BankOfRows:
+        """Return the bank for losses of weight C; the features stay where they are."""

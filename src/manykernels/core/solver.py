@@ -112,7 +112,7 @@ class Solver:
     for_family: bool = False
 
     def __call__(self, problem: Any, **options: Any) -> Any:
-        """Solve a problem that suits it; any other is refused before any work."""
+        """Solve a problem that suits it; any other is refused before any work, here and not in the function."""
         self.require(problem)
         return self.function(problem, **options)
 

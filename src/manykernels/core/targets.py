@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -44,3 +45,43 @@ def offset_of(mean: float, loss: Any, fit_intercept: bool) -> float:
     (5.0, 0.0, 0.0)
     """
     return float(mean) if fit_intercept and loss.shifts else 0.0
+
+
+@dataclass(frozen=True)
+class Targets:
+    """How targets become tasks, wherever they are: -1 and 1 for each class, or numbers; and the weights of the losses.
+
+    Attributes
+    ----------
+    C : float
+    classes : ndarray or None
+    factors : ndarray of shape (n_classes,) or None
+        Weights of the classes.
+    offset : float
+        Subtracted from numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.core.targets import Targets
+    >>> Targets(10.0, np.array(["a", "b"]), np.array([1.0, 2.0])).tasks(np.array(["b", "a"]), np.ones(2))
+    (array([[ 1., -1.]]), array([[20., 10.]]))
+    """
+
+    C: float
+    classes: np.ndarray | None = None
+    factors: np.ndarray | None = None
+    offset: float = 0.0
+
+    @property
+    def n_tasks(self) -> int:
+        """How many machines there are to learn."""
+        return 1 if self.classes is None else n_tasks_of(self.classes.size)
+
+    def tasks(self, y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the targets and the weights of the losses, both of shape (n_tasks, n)."""
+        if self.classes is None or self.factors is None:
+            return (y.astype(np.float64) - self.offset)[None, :], self.C * weight[None, :]
+        codes = np.minimum(np.searchsorted(self.classes, y), self.classes.size - 1)  # rows of weight 0 may be of none
+        targets = one_vs_rest(codes, self.classes.size)
+        return targets, np.broadcast_to(self.C * weight * self.factors[codes], targets.shape)

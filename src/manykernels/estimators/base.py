@@ -19,24 +19,37 @@ from manykernels.core.protocols import Bank
 from manykernels.core.results import Result
 from manykernels.core.rows import CheckedRows
 from manykernels.core.solver import Need, Sizes, Solver
+from manykernels.core.targets import Targets
 from manykernels.estimators.attributes import gap_in_words, set_machines, warn_not_converged
-from manykernels.estimators.by_family import learn_family
-from manykernels.estimators.by_rows import client_of_rows, in_memory, learn_rows
-from manykernels.estimators.chosen import find_norm, of_groups
+from manykernels.estimators.by_family import from_family
+from manykernels.estimators.by_rows import (
+    ROW_NEEDS,
+    RowTraining,
+    bind_rows,
+    check_rows,
+    client_of_rows,
+    in_memory,
+    read_on_workers,
+    row_problem,
+)
 from manykernels.estimators.contributions import ContributionsMixin
 from manykernels.estimators.kernel_estimator import KernelEstimator
+from manykernels.estimators.loss_and_norm import find_norm, of_groups
 from manykernels.estimators.parameters import FAMILY_NEEDS, check_needs, check_parameters
+from manykernels.estimators.running import check_costs, needs_digits, print_placement, solve
+from manykernels.estimators.settings import Settings
 from manykernels.estimators.solvers import find_solver
-from manykernels.estimators.solving import check_costs, needs_digits, print_placement, solve
 from manykernels.estimators.training import Training, read_training
 from manykernels.kernels import Gaussian, KernelBank, ParametricKernel
-from manykernels.kernels.standard import tell_choice
 from manykernels.losses import Loss
 from manykernels.norms import Norm
 from manykernels.problem import Problem
 
 # A tighter tol than this starts in double precision.
 DOUBLE_BELOW = 1e-5
+
+# What learns in a precision: it returns a bank and the results on it.
+Learner = Callable[[str], tuple[Bank, list[Result]]]
 
 
 @dataclass
@@ -65,11 +78,16 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
 
     # -- parameters -----------------------------------------------------------------------------------------
 
+    # Of estimators that have no such parameter: one task shares its weights with nobody.
+    probability: bool = False
+    shared_weights: bool = True
+
     def _check_parameters(self) -> None:
         check_parameters(self)
-        self._solver()
+        solver, norm = self._solver(), self._norm()
         if self._has_family:
             check_needs(self, "A family of kernels", FAMILY_NEEDS)
+            solver.check_kernels(self.kernels.can)
         is_sum = self._recipe().is_sum
         for name, off in (("approximation", None), ("missing", "error")):
             if not is_sum and getattr(self, name) != off:
@@ -79,7 +97,32 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
             raise ValueError(f"device={self.device!r} is for lists of kernels and combination='sum'; use device='cpu'.")
         if self._is_distributed() and (self.device != "cpu" or not is_list):
             raise ValueError("n_jobs='dask' needs combination='sum', a list of kernels and device='cpu'.")
-        self._loss()
+        solver.refuse(norm, self._loss())
+
+    def _check_data(self, given: Any) -> None:
+        """Raise ValueError for parameters that rule out such data, before any of it is read."""
+        if client_of_rows(self.approximation, self.n_jobs, given) is not None:
+            assert self.approximation is not None
+            check_rows(self._solver(), self._norm(), self.kernels, self.approximation)
+            check_needs(self, "A fit to rows on Dask workers", ROW_NEEDS)
+
+    def _settings(self) -> Settings:
+        """Return what a fit is asked for."""
+        return Settings(
+            kernels=self.kernels,
+            solver=self._solver(),
+            norm=self._norm(),
+            loss=self._loss(),
+            recipe=self._recipe(),
+            wish=self._wish("single"),
+            shared_weights=bool(self.shared_weights),
+            fit_intercept=self.fit_intercept,
+            tol=self.tol,
+            max_iter=int(self.max_iter),
+            n_jobs=self.n_jobs,
+            random_state=self.random_state,
+            verbose=self.verbose,
+        )
 
     def _solver(self) -> Solver:
         return find_solver(self.solver, self._has_family)
@@ -91,15 +134,15 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
         raise NotImplementedError
 
     def _shares_weights(self, n_tasks: int) -> bool:
-        return True
+        return bool(self.shared_weights) or n_tasks == 1
 
     def _is_distributed(self) -> bool:
         """Return whether the kernels are to be on Dask workers: ``n_jobs`` is then "dask" or a client."""
-        return not (self.n_jobs is None or isinstance(self.n_jobs, (int, np.integer)))
+        return on_workers.names_workers(self.n_jobs)
 
     def _client(self) -> Any:
         """Return the client of the workers that hold the kernels, None where they are held here."""
-        return on_workers.find_client(self.n_jobs) if self._is_distributed() else None
+        return on_workers.find_client(self.n_jobs)
 
     def __getstate__(self) -> dict:
         """Return what is pickled: a connection to a cluster is not, and becomes "dask"."""
@@ -117,40 +160,62 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
 
     # -- fit ------------------------------------------------------------------------------------------------
 
-    def _fit(self, given: Any, y: Any, sample_weight: Any, warm: WarmStart | None = None) -> None:
-        client = client_of_rows(self, given)
-        if client is not None:
-            self._set_learned(*learn_rows(self, client, given, y, sample_weight))
-            return
-        self._fit_read(read_training(self, *in_memory(self, given, y, sample_weight)), warm)
+    def _fit(self, given: Any, y: Any, sample_weight: Any) -> None:
+        self._check_data(given)
+        self._fit_read(self._read(given, y, sample_weight), WarmStart())
 
-    def _fit_read(self, training: Training, warm: WarmStart | None) -> None:
-        """Fit to data that were read: make the tasks and learn them."""
+    def _read(self, given: Any, y: Any, sample_weight: Any) -> Training | RowTraining:
+        """Return the data after all checks: what several fits may share."""
+        client = client_of_rows(self.approximation, self.n_jobs, given)
+        if client is not None:
+            return read_on_workers(self, client, given, y, sample_weight)
+        return read_training(self, *in_memory(self.memory_budget, given, y, sample_weight))
+
+    def _fit_read(self, training: Any, warm: WarmStart) -> bool:
+        """Fit to data that were read, a Training or RowTraining: make the tasks, learn them, and set the attributes.
+
+        A warm start carries the bank and the weights from one fit to the next. Returns whether Ctrl-C ended the fit
+        early.
+        """
+        targets = self._targets(training)
+        bank, results = self._with_digits(self._learner(self._settings(), training, targets, warm), warm)
+        warm.weights = [result.weights for result in results]
+        return self._set_learned(bank, results, training, targets.offset)
+
+    def _targets(self, training: Any) -> Targets:
+        """Return how the targets become tasks, wherever they are; set the classes, if there are any."""
         raise NotImplementedError
 
-    def _fit_tasks(
-        self, training: Training, y: np.ndarray, C: np.ndarray, offset: float = 0.0, warm: WarmStart | None = None
-    ) -> bool:
-        """Learn the machines of the tasks, y and C of shape (n_tasks, n_distinct), and set the attributes.
-
-        ``offset`` was subtracted from y and goes to the intercepts; a warm start carries the bank and the weights from
-        one fit to the next. Returns whether Ctrl-C ended the fit early.
-        """
+    def _learner(self, settings: Settings, training: Any, targets: Targets, warm: WarmStart) -> Learner:
+        """Return what learns from kernels in a precision: of a list, of a family, or of rows on workers."""
+        if training.samples is None:
+            return self._from_rows(settings, training, targets, warm)
+        y, C = targets.tasks(training.target, training.samples.weight)
         check_costs(C)
         if self._has_family:
-            bank, results = learn_family(self, training, y, C, offset)
-        else:
-            bank, results = self._learn_list(training, y, C, offset, WarmStart() if warm is None else warm)
-        return self._set_learned(bank, results, training, offset)
+            return from_family(settings, training.data(), y, C, targets.offset)
+        return self._from_list(settings, training, y, C, targets.offset, warm)
 
-    def _learn_list(
-        self, training: Training, y: np.ndarray, C: np.ndarray, offset: float, warm: WarmStart
-    ) -> tuple[Bank, list[Result]]:
-        """Learn from a list of kernels, or from one with parameters."""
+    def _from_rows(self, settings: Settings, training: RowTraining, targets: Targets, warm: WarmStart) -> Learner:
+        """Return what learns from rows on workers, where the features stay whatever C is."""
+        check_costs(training.source.least_costs(targets))
+
+        def learn(precision: str) -> tuple[Bank, list[Result]]:
+            if not warm.has(precision):
+                warm.bank = bind_rows(settings, training, targets, precision)
+            bank: Any = warm.bank  # of the rows of the last fit, whose C may have been another
+            problem = row_problem(settings, bank.with_cost(targets.C))
+            return problem.bank, solve(settings, [problem], warm.starts([problem]))
+
+        return learn
+
+    def _from_list(
+        self, settings: Settings, training: Training, y: np.ndarray, C: np.ndarray, offset: float, warm: WarmStart
+    ) -> Learner:
+        """Return what learns from a list of kernels, or from one with parameters."""
         self._check_views(training.X, training.table)
-        norm, loss, shared = self._norm(), self._loss(), self._shares_weights(y.shape[0])
-        self._solver().refuse(norm, loss)
-        tasks = [slice(None)] if shared else [slice(t, t + 1) for t in range(y.shape[0])]
+        norm, loss = settings.norm, settings.loss
+        tasks = [slice(None)] if self._shares_weights(y.shape[0]) else [slice(t, t + 1) for t in range(y.shape[0])]
         data = training.data()
 
         def learn(precision: str) -> tuple[Bank, list[Result]]:
@@ -159,37 +224,29 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
             # A parametric bank offers less than a finite one; solvers ask for what they need.
             problems = [Problem(bank, loss, bound, y[t], C[t], self.fit_intercept, warm.spare, offset) for t in tasks]
             try:
-                return bank, solve(self, problems, warm.starts(problems))
+                return bank, solve(settings, problems, warm.starts(problems))
             except np.linalg.LinAlgError:
                 name_culprit(bank, np.ones(bank.n_kernels))  # that is what an indefinite kernel ends in
                 raise
 
-        bank, results = self._with_digits(learn, warm)
-        warm.weights = [result.weights for result in results]
-        return bank, results
+        return learn
 
-    def _with_digits(
-        self, learn: Callable[[str], tuple[Bank, list[Result]]], warm: WarmStart | None = None
-    ) -> tuple[Bank, list[Result]]:
-        """Learn from kernels in single precision, and again in double where their rounding is seen.
-
-        ``learn(precision)`` returns a bank and the results on it.
-        """
-        exact = self.tol < DOUBLE_BELOW or (warm is not None and warm.has("double"))
+    def _with_digits(self, learn: Learner, warm: WarmStart) -> tuple[Bank, list[Result]]:
+        """Learn from kernels in single precision, and again in double where their rounding is seen."""
+        exact = self.tol < DOUBLE_BELOW or warm.has("double")
         bank, results = learn("double" if exact else "single")
         if bank.precision == "single" and self._want_digits(results):
-            if warm is not None:
-                warm.bank = None  # the memory budget holds one of them
+            warm.bank = None  # the memory budget holds one of them
             del bank, results
             bank, results = learn("double")
         return bank, results
 
-    def _set_learned(self, bank: Bank, results: list[Result], training: Training | None, offset: float) -> bool:
+    def _set_learned(self, bank: Bank, results: list[Result], training: Any, offset: float) -> bool:
         """Look at the learned kernels, set the attributes and warn; return whether Ctrl-C ended the fit early."""
         interrupted = any(result.interrupted for result in results)
         for result in results if not interrupted else ():  # after Ctrl-C nothing more is computed
             check_combination(bank, result.weights)
-        set_machines(self, bank, results, None if training is None else training.samples, offset)
+        set_machines(self, bank, results, training.samples, offset)
         if not self.converged_:
             self._warn_not_converged()
         return interrupted
@@ -236,7 +293,7 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
             return warm.bank
         recipe = self._recipe()
         if warm.bank is None and recipe.is_sum:
-            tell_choice(self.kernels, data.table)
+            self._tell_choice(data.table)
         place = self._place(shape, data, loss, precision, warm.norms)
         warm.bank = bind(self._kernels(data)[0], data, recipe, place, self._seed())
         warm.spare = warm.bank.placement.spare

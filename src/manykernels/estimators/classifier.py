@@ -10,13 +10,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from manykernels.core.notices import warn
-from manykernels.core.targets import one_vs_rest
+from manykernels.core.targets import Targets
 from manykernels.estimators.base import BaseMKL, WarmStart
 from manykernels.estimators.calibration import held_out_scale, logistic_probabilities, probabilities
-from manykernels.estimators.chosen import find_loss, gives_probabilities
-from manykernels.estimators.classes import classes_of, costs_of, labels_of
+from manykernels.estimators.classes import check_classes, class_weights, labels_of
+from manykernels.estimators.loss_and_norm import find_loss, gives_probabilities
 from manykernels.estimators.parameters import keep
-from manykernels.estimators.training import Training
 from manykernels.losses import Loss
 
 
@@ -188,27 +187,23 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     ) -> None:
         keep(self, locals())
 
-    def _fit(self, given: Any, y: Any, sample_weight: Any, warm: WarmStart | None = None) -> None:
-        self.gives_probabilities_ = self._loss().gives_probabilities
-        self.temperature_scale_ = 1.0
-        super()._fit(given, y, sample_weight, warm)
-
-    def _fit_read(self, training: Training, warm: WarmStart | None) -> None:
-        self.classes_, codes = classes_of(training.target)
-        y = one_vs_rest(codes, self.classes_.size)
-        C = np.broadcast_to(costs_of(self, codes, training.samples.weight), y.shape)
-        interrupted = self._fit_tasks(training, y, C, warm=warm)
+    def _fit_read(self, training: Any, warm: WarmStart) -> bool:
+        self.gives_probabilities_, self.temperature_scale_ = self._loss().gives_probabilities, 1.0
+        interrupted = super()._fit_read(training, warm)
         if self.probability and not self.gives_probabilities_:
             if interrupted:
                 warn("The fit was interrupted: probabilities are not calibrated.")
             else:
                 self.temperature_scale_ = held_out_scale(self, training)
+        return interrupted
+
+    def _targets(self, training: Any) -> Targets:
+        classes, counts = training.class_counts
+        self.classes_ = check_classes(classes)
+        return Targets(self.C, classes, class_weights(self.class_weight, classes, np.arange(classes.size), counts))
 
     def _loss(self) -> Loss:
-        return find_loss(self.loss, of_classes=True)
-
-    def _shares_weights(self, n_tasks: int) -> bool:
-        return bool(self.shared_weights) or n_tasks == 1
+        return find_loss(self, of_classes=True)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the predictor's values.

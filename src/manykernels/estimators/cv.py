@@ -24,7 +24,7 @@ from manykernels.estimators.base import BaseMKL
 from manykernels.estimators.by_rows import in_memory
 from manykernels.estimators.classifier import MKLClassifier
 from manykernels.estimators.parameters import keep
-from manykernels.estimators.path import DEFAULT_CS, walk
+from manykernels.estimators.path import DEFAULT_CS, points_of, walk
 from manykernels.estimators.regressor import MKLRegressor
 from manykernels.estimators.training import read_rows, read_weight, table_of
 
@@ -65,10 +65,10 @@ class _Chooser(BaseMKL):
         self
         """
         with self._all_or_nothing():
-            X, y, sample_weight = in_memory(self, X, y, sample_weight)
             known = inspect.signature(self._single).parameters
             single = self._single(**{name: v for name, v in self.get_params(deep=False).items() if name in known})
-            single._check_parameters()
+            points_of(single, self.Cs, self.norms)  # what they cannot be is refused before anything is read
+            X, y, sample_weight = in_memory(self.memory_budget, X, y, sample_weight)
             checked, y = read_rows(self, X, y, numeric=is_regressor(self))
             X, weight = table_of(X, checked), None
             self._check_views(checked, X)  # a fold would count its own rows

@@ -20,7 +20,7 @@ from manykernels.estimators.training import set_columns, table_of
 from manykernels.kernels import KernelBank
 from manykernels.kernels.family import Family
 from manykernels.kernels.missing import CENTER_NEEDS_ALL, check_views, has_gaps
-from manykernels.kernels.standard import as_bank
+from manykernels.kernels.standard import as_bank, tell_choice
 
 _NOT_ACTIVE = "places must be of kernels in active_, got {}."
 
@@ -29,11 +29,20 @@ class KernelEstimator(BaseEstimator):
     """Base class; it has the parameters ``kernels`` and ``missing``, and once fitted ``_predictors``."""
 
     _predictors: list[Predictor]
+    # Of estimators that have no such parameter.
+    approximation: str | None = None
+    center: bool = False
+    device: str = "cpu"
+    n_jobs: Any = None
 
     def _bank(self, X: Any) -> KernelBank:
         if isinstance(self.kernels, str):
             check_choice("kernels", self.kernels, ("standard",))
         return as_bank(self.kernels, X)
+
+    def _tell_choice(self, table: Any) -> None:
+        """Tell which kernels "standard" has left out, if any."""
+        tell_choice(self.kernels, table)
 
     @property
     def _has_family(self) -> bool:
@@ -93,13 +102,12 @@ class KernelEstimator(BaseEstimator):
         """Return the predictions of all tasks, shape (n, n_tasks); of Dask data where they are."""
         check_is_fitted(self)
         if is_dask(X):
-            return on_workers.by_parts(self._decisions, X, getattr(self, "n_jobs", None))
+            return on_workers.by_parts(self._decisions, X, self.n_jobs)
         if getattr(X, "ndim", 2) == 3:
             stack = self._check_stack(X)
             return np.hstack([predictor.decision_from_stack(stack) for predictor in self._predictors])
         X = self._checked(X)
-        device = getattr(self, "device", "cpu")
-        return np.hstack([predictor.decision(X, device) for predictor in self._predictors])
+        return np.hstack([predictor.decision(X, self.device) for predictor in self._predictors])
 
     def _checked(self, X: Any) -> Any:
         """Return new data as an array, with NaN only in rows that lack all columns of a view, if that is allowed."""
@@ -112,7 +120,7 @@ class KernelEstimator(BaseEstimator):
         refuse_row_source(X)
         X = validate_data(self, X, reset=False, **self._data_rules())
         if self.missing == "ignore":
-            if getattr(self, "center", False) and has_gaps(X):
+            if self.center and has_gaps(X):
                 raise ValueError(CENTER_NEEDS_ALL)
             for predictor in self._predictors:
                 check_views(X, [(entry.name, entry.positions) for entry in predictor.kernel.bound])
@@ -120,7 +128,7 @@ class KernelEstimator(BaseEstimator):
 
     def _rows_on_disk(self, given: Any, reset: bool) -> CheckedRows:
         """Return a table on disk, whose rows are checked when they are read."""
-        X = CheckedRows(given, allow_nan=self.missing == "ignore" and not getattr(self, "center", False))
+        X = CheckedRows(given, allow_nan=self.missing == "ignore" and not self.center)
         if reset:
             if X.shape[0] < 1 or X.shape[1] < 1:
                 raise ValueError(f"X must have at least one row and one column, got shape {X.shape}.")

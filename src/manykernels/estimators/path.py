@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,9 +15,10 @@ from manykernels.compute.threads import one_blas_thread
 from manykernels.core.checks import is_number
 from manykernels.core.progress import reached
 from manykernels.estimators.base import BaseMKL, WarmStart
-from manykernels.estimators.chosen import find_norm
 from manykernels.estimators.classifier import MKLClassifier
+from manykernels.estimators.loss_and_norm import find_norm
 from manykernels.estimators.regressor import MKLRegressor
+from manykernels.estimators.training import columns_of
 
 DEFAULT_CS = (0.01, 0.1, 1.0, 10.0, 100.0)
 
@@ -65,8 +67,8 @@ def mkl_path(
 ) -> list[PathPoint]:
     """Fit a model for every C and norm, each started from the one before.
 
-    The kernels are computed once, and the weights of one C are the start for the next. Where ``n_jobs`` or a backend
-    of joblib says so, norms run in parallel, each with kernels of its own.
+    The data are read and the kernels computed once, and the weights of one C are the start for the next. Where
+    ``n_jobs`` or a backend of joblib says so, norms run in parallel, each with kernels of its own.
 
     Parameters
     ----------
@@ -103,7 +105,7 @@ def mkl_path(
             raise ValueError(f"{name} is what the path walks along: pass {plural} instead.")
     kind = MKLRegressor if regression else MKLClassifier
     estimator = kind(kernels, **parameters)
-    path = []
+    path: list[PathPoint] = []
     if not estimator._is_distributed() and effective_n_jobs(estimator.n_jobs) > 1 and len(norms) > 1:
         jobs = min(effective_n_jobs(estimator.n_jobs), len(norms))
         asked = {name: getattr(estimator, name) for name in ("n_jobs", "memory_budget")}
@@ -141,15 +143,30 @@ def walk(
     ``trail`` remembers the weights at each point. Walked again on other samples of the same data, the path starts from
     them: they are nearer than the weights of the point before.
     """
-    if np.ndim(Cs) != 1 or len(Cs) == 0 or not isinstance(norms, (Sequence, np.ndarray)) or len(norms) == 0:
-        raise ValueError(f"Cs and norms must be lists of at least one value each, got {Cs!r} and {norms!r}.")
+    points = deque(points_of(estimator, Cs, norms))
+    for point in points:
+        point.model._check_data(X)
+    training = points[0].model._read(X, y, sample_weight)
+    columns = columns_of(points[0].model)
     # The kernels are bound once, so their memory is planned for every norm that is to come.
     warm, trail = WarmStart(norms=tuple(find_norm(norm) for norm in norms)), {} if trail is None else trail
-    for place, norm in enumerate(norms):
+    for place in range(len(points)):
+        point = points.popleft()  # whoever takes the points decides how many models are kept
+        vars(point.model).update(columns)
+        warm.weights = trail.get(place, warm.weights)
+        point.model._fit_read(training, warm)
+        trail[place] = warm.weights
+        yield point
+
+
+def points_of(estimator: BaseMKL, Cs: Sequence[float], norms: Sequence[Any]) -> list[PathPoint]:
+    """Return the points of a path, norm by norm with rising C, whose models have good parameters but are not fitted."""
+    if np.ndim(Cs) != 1 or len(Cs) == 0 or not isinstance(norms, (Sequence, np.ndarray)) or len(norms) == 0:
+        raise ValueError(f"Cs and norms must be lists of at least one value each, got {Cs!r} and {norms!r}.")
+    given, points = estimator.get_params(deep=False), []
+    for norm in norms:
         for C in np.sort(np.asarray(Cs, dtype=float)).tolist():
-            model = type(estimator)(**{**estimator.get_params(deep=False), "C": C, "norm": norm})
+            model = type(estimator)(**{**given, "C": C, "norm": norm})
             model._check_parameters()
-            warm.weights = trail.get((place, C), warm.weights)
-            model._fit(X, y, sample_weight, warm)
-            trail[place, C] = warm.weights
-            yield PathPoint(C, norm, model)
+            points.append(PathPoint(C, norm, model))
+    return points

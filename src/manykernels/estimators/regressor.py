@@ -7,12 +7,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from manykernels.compute.scales import weighted_mean
-from manykernels.core.targets import offset_of
-from manykernels.estimators.base import BaseMKL, WarmStart
-from manykernels.estimators.chosen import find_loss
+from manykernels.core.targets import Targets, offset_of
+from manykernels.estimators.base import BaseMKL
+from manykernels.estimators.loss_and_norm import find_loss
 from manykernels.estimators.parameters import keep
-from manykernels.estimators.training import Training
 from manykernels.losses import Loss
 
 
@@ -84,14 +82,12 @@ class MKLRegressor(RegressorMixin, BaseMKL):
     ) -> None:
         keep(self, locals())
 
-    def _fit_read(self, training: Training, warm: WarmStart | None) -> None:
-        target, weight = training.target, training.samples.weight
+    def _targets(self, training: Any) -> Targets:
         # The intercept takes up any offset of the target, which would only cost digits.
-        offset = offset_of(weighted_mean(target, weight), self._loss(), self.fit_intercept)
-        self._fit_tasks(training, (target - offset)[None, :], self.C * weight[None, :], offset, warm)
+        return Targets(self.C, offset=offset_of(training.mean, self._loss(), self.fit_intercept))
 
     def _loss(self) -> Loss:
-        return find_loss(self.loss, of_classes=False, epsilon=self.epsilon)
+        return find_loss(self, of_classes=False)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted target of each sample, shape (n_samples,)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from manykernels.banks import Data
+from manykernels.compute.scales import weighted_mean
 from manykernels.core.rows import CheckedRows, is_on_disk, refuse_row_source
 from manykernels.core.samples import LEAST_WEIGHT, Samples, distinct_samples
 
@@ -38,6 +40,17 @@ class Training:
     weight: np.ndarray
     samples: Samples
 
+    @cached_property
+    def class_counts(self) -> tuple[np.ndarray, np.ndarray]:
+        """The classes of the samples to learn from, and the sum of the weights of each."""
+        classes, codes = np.unique(self.target, return_inverse=True)
+        return classes, np.bincount(codes, self.samples.weight)
+
+    @property
+    def mean(self) -> float:
+        """The mean of their targets."""
+        return weighted_mean(self.target, self.samples.weight)
+
     @property
     def target(self) -> Any:
         """The targets of the samples to learn from."""
@@ -54,7 +67,7 @@ def read_training(estimator: Any, given: Any, y: Any, sample_weight: Any) -> Tra
     A table on disk is not read, if the estimator can learn from its rows, and none of them is compared with another.
     """
     numeric = is_regressor(estimator)
-    if is_on_disk(given) and getattr(estimator, "approximation", None) is not None:
+    if is_on_disk(given) and estimator.approximation is not None:
         X = estimator._rows_on_disk(given, reset=True)
         y = column_or_1d(y, warn=True)
         assert_all_finite(y, input_name="y")
@@ -114,3 +127,8 @@ def set_columns(estimator: Any, n_features: int, names: Any = None) -> None:
         estimator.feature_names_in_ = np.asarray(names, dtype=object)
     elif hasattr(estimator, "feature_names_in_"):
         del estimator.feature_names_in_
+
+
+def columns_of(estimator: Any) -> dict[str, Any]:
+    """Return what reading has set, for another estimator that learns from the same data."""
+    return {name: value for name, value in vars(estimator).items() if name in ("n_features_in_", "feature_names_in_")}

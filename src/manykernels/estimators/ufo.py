@@ -16,9 +16,9 @@ from manykernels.compute.threads import one_blas_thread
 from manykernels.core.notices import shown
 from manykernels.core.targets import n_tasks_of
 from manykernels.estimators.calibration import logistic_probabilities
-from manykernels.estimators.chosen import find_loss, gives_probabilities
 from manykernels.estimators.classes import classes_of, costs_of, labels_of
 from manykernels.estimators.contributions import Contributions
+from manykernels.estimators.loss_and_norm import find_loss, gives_probabilities
 from manykernels.estimators.parameters import keep
 from manykernels.estimators.training import read_any, read_rows, read_training, read_weight, table_of
 from manykernels.estimators.ufo_base import Task
@@ -270,7 +270,7 @@ class UFOMKLClassifier(ClassifierMixin, StreamingUFO):
             return self.loss
         if isinstance(self.loss, str) and self.loss in _JOINT:
             return _JOINT[self.loss](n_classes)
-        return OneVsRest(find_loss(self.loss, of_classes=True, more=tuple(_JOINT)), n_tasks_of(n_classes))
+        return OneVsRest(find_loss(self, of_classes=True, more=tuple(_JOINT)), n_tasks_of(n_classes))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the predictor's values.
@@ -412,7 +412,7 @@ class UFOMKLRegressor(RegressorMixin, StreamingUFO):
         return self
 
     def _loss(self) -> OneVsRest:
-        return OneVsRest(find_loss(self.loss, of_classes=False, epsilon=self.epsilon), 1)
+        return OneVsRest(find_loss(self, of_classes=False), 1)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted target of each sample, shape (n_samples,)."""

@@ -32,10 +32,9 @@ from manykernels.estimators.contributions import ContributionsMixin
 from manykernels.estimators.kernel_estimator import KernelEstimator
 from manykernels.estimators.parameters import Check, check_parameters
 from manykernels.estimators.predictor import Predictor
-from manykernels.estimators.solving import check_costs, check_finite, needs_digits, print_placement, quiet, watched
+from manykernels.estimators.running import check_costs, check_finite, needs_digits, print_placement, quiet, watched
 from manykernels.estimators.training import Training
 from manykernels.kernels.feature_maps import FeatureMaps
-from manykernels.kernels.standard import tell_choice
 from manykernels.losses import JointLoss
 from manykernels.losses.codes import CUSTOM
 from manykernels.norms.elastic import ElasticNorm
@@ -228,7 +227,7 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         return Placement(self.memory_budget, storage="recomputed")
 
     def _bound(self, table: Any, X: Any, weight: np.ndarray, precision: str = "single") -> ExplicitBank:
-        tell_choice(self.kernels, table)
+        self._tell_choice(table)
         recipe = Recipe(self.normalize, check=self.check_kernels)
         place = replace(self._wish(), precision=precision)
         kernels = self._bank(table)

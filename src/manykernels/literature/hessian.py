@@ -15,7 +15,6 @@ import numpy as np
 from scipy.linalg import LinAlgError
 
 from manykernels.core.results import Result
-from manykernels.literature.records import HESSIAN
 from manykernels.literature.weight_search import SearchPoint, WeightSearch
 from manykernels.outer.quadratic_model import best_weights
 from manykernels.outer.reduced_newton import Curvature
@@ -59,7 +58,6 @@ def hessian(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start:
     >>> hessian(problem).converged
     True
     """
-    HESSIAN.require(problem)
     return _NewtonSteps(problem, tol).run(max_iter, start)
 
 

@@ -18,7 +18,6 @@ import scipy.sparse as sp
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import Result
 from manykernels.literature.cutting_planes import CuttingPlanes
-from manykernels.literature.records import LEVEL
 from manykernels.literature.weight_search import SearchPoint, WeightSearch
 from manykernels.problem import Problem
 
@@ -62,7 +61,6 @@ def level(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: n
     >>> level(problem).converged
     True
     """
-    LEVEL.require(problem)
     return _LevelMethod(problem, tol, _clarabel()).run(max_iter, start)
 
 

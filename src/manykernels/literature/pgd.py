@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from manykernels.core.results import Result
-from manykernels.literature.records import PGD
 from manykernels.outer.spg import ENOUGH, MOST_HALVINGS, Options, ProjectedGradient, Trial
 from manykernels.problem import Problem
 
@@ -42,7 +41,6 @@ def pgd(
     >>> pgd(problem).converged
     True
     """
-    PGD.require(problem)
     options = Options(
         spectral=False, non_monotone=False, tune_precision=False, proximal=False, gradient_tol=gradient_tol
     )

@@ -12,7 +12,6 @@ import numpy as np
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import Result
 from manykernels.literature.cutting_planes import CuttingPlanes
-from manykernels.literature.records import SILP
 from manykernels.literature.weight_search import SearchPoint, WeightSearch
 from manykernels.outer.reduced_newton import exponent
 from manykernels.problem import Problem
@@ -52,7 +51,6 @@ def silp(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: np
     >>> silp(problem).converged
     True
     """
-    SILP.require(problem)
     return _CuttingPlanes(problem, tol).run(max_iter, start)
 
 

@@ -18,7 +18,6 @@ import numpy as np
 from manykernels.compute.combined import CombinedMatrix
 from manykernels.compute.linalg import add_scaled
 from manykernels.core.results import Result
-from manykernels.literature.records import SIMPLE
 from manykernels.literature.weight_search import SearchPoint, WeightSearch
 from manykernels.problem import Problem
 
@@ -64,7 +63,6 @@ def simple(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: 
     >>> simple(problem).converged
     True
     """
-    SIMPLE.require(problem)
     return ReducedGradient(problem, tol).run(max_iter, start)
 
 

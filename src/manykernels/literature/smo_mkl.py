@@ -23,7 +23,7 @@ from manykernels.compute.compiled import njit
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import Machine, Result
 from manykernels.inner.smo import offsets, violation
-from manykernels.literature.records import CACHE_BYTES, SET_SIZE, SMO
+from manykernels.literature.records import CACHE_BYTES, SET_SIZE
 from manykernels.outer.recorder import Recorder
 from manykernels.outer.reduced_newton import exponent
 from manykernels.problem import Problem
@@ -72,7 +72,6 @@ def smo(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: np.
     >>> smo(problem).converged
     True
     """
-    SMO.require(problem)
     with one_blas_thread():
         run = PairSteps(problem, exponent(problem.norm), tol)
         with run.recorder.interruptible():

@@ -21,7 +21,6 @@ def automatic_family(problem: FamilyProblem, *, random_state: Any = None, **opti
 
 def ckl(problem: FamilyProblem, **options: Any) -> FamilyResult:
     """Run greedy selection that moves towards the best kernel, without learning the weights of the others anew."""
-    CKL.require(problem)
     return greedy(problem, corrective=False, **options)
 
 

@@ -72,7 +72,6 @@ def greedy(
     >>> found.result.converged, found.result.exact
     (True, True)
     """
-    GREEDY.require(problem)
     with one_blas_thread():
         return _Selection(problem, tol, corrective).run(max_iter)
 

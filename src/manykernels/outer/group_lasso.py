@@ -79,7 +79,6 @@ def group_lasso(
     >>> group_lasso(problem, tol=1e-4).converged
     True
     """
-    GROUP_LASSO.require(problem)
     with one_blas_thread():
         return _run(problem, tol, max_iter, start, prune)
 

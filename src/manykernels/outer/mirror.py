@@ -86,7 +86,6 @@ def mirror(
     >>> mirror(problem, tol=1e-2).converged
     True
     """
-    MIRROR.require(problem)
     levels = problem.norm.levels()
     norm = None if levels is None else levels.groups
     if norm is None:

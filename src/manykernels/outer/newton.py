@@ -89,7 +89,6 @@ def newton(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: 
     >>> result.converged
     True
     """
-    NEWTON.require(problem)
     with one_blas_thread():
         run = _Run(problem, cast(Levels, problem.norm.levels()), tol)
         with run.recorder.interruptible():

@@ -102,7 +102,6 @@ def reduced_newton(
     >>> reduced_newton(problem, tol=1e-4).converged
     True
     """
-    REDUCED_NEWTON.require(problem)
     with one_blas_thread():
         run = _Run(problem, exponent(problem.norm), tol, max_iter)
         with run.recorder.interruptible():

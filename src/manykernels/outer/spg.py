@@ -118,7 +118,6 @@ def spg(
     >>> spg(problem).converged
     True
     """
-    SPG.require(problem)
     return ProjectedGradient(problem, tol, options or Options()).run(max_iter, start, random_state)
 
 

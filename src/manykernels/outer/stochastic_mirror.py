@@ -91,7 +91,6 @@ def stochastic_mirror(
     >>> found.bank.names[int(found.result.weights.argmax())]
     'x0 * x1'
     """
-    STOCHASTIC_MIRROR.require(problem)
     if B is not None:
         check_number("B", B, low=0, more=" or None")
     check_choice("draw", draw, DRAWS)

@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_classification
 
-from manykernels import MKLClassifier, MKLRegressor, load
+from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, load, mkl_path
 from manykernels.banks import Placement, Recipe, bind, on_workers
 from manykernels.banks.cluster import load_rows
 from manykernels.banks.cluster import row_block as on_worker
 from manykernels.banks.cluster.row_bank import RowBank, RowSource
 from manykernels.core.solver import Solver
+from manykernels.core.targets import Targets
+from manykernels.estimators import by_rows
 from manykernels.inner.simplex_program import solve_program
 from manykernels.kernels import Gaussian, KernelBank, Linear
 from manykernels.losses import EpsilonInsensitive, Hinge, Logistic, Squared, SquaredHinge
@@ -57,8 +59,7 @@ def bank_of_rows(X, y, weight, targets, cuts=(0, 50, 130, 240), **settings):
     source = RowSource(raw, [(own.stop - own.start, X.shape[1]) for own in pieces])
     options = {"approximation": "nystroem", "rank": 30, "normalize": "mean_diag", "center": False, **settings}
     rng = np.random.default_rng(0)
-    source.targets = targets
-    return RowBank(KernelBank(KERNELS).resolve(X), source, precision="double", random_state=rng, **options)
+    return RowBank(KernelBank(KERNELS).resolve(X), source, targets, precision="double", random_state=rng, **options)
 
 
 def row_problem(bank, loss, norm, fit_intercept):
@@ -66,7 +67,7 @@ def row_problem(bank, loss, norm, fit_intercept):
 
 
 def targets_of(loss, C):
-    return on_worker.Targets(C) if loss.regression else on_worker.Targets(C, np.array([-1.0, 1.0]), np.ones(2))
+    return Targets(C) if loss.regression else Targets(C, np.array([-1.0, 1.0]), np.ones(2))
 
 
 @pytest.mark.parametrize("loss", [Hinge(), SquaredHinge(), Logistic(), Squared(), EpsilonInsensitive(0.1)], ids=repr)
@@ -96,7 +97,7 @@ def test_learns_of_the_data_what_a_local_bank_learns(normalize, center, approxim
     X, y = data()
     weight = np.random.default_rng(1).uniform(0.5, 2.0, 240)
     settings = {"approximation": approximation, "rank": 30, "normalize": normalize, "center": center}
-    bank = bank_of_rows(X, y, weight, on_worker.Targets(1.0), **settings)
+    bank = bank_of_rows(X, y, weight, Targets(1.0), **settings)
     local = bind_with(
         KernelBank(KERNELS),
         X,
@@ -196,10 +197,10 @@ def test_only_sums_as_long_as_the_features_travel(client):
     for n in (1000, 8000):
         X, y = classes(n)
         source, _ = load_rows(client, X, y, None, False)
-        source.targets = on_worker.Targets(1 / n, np.array([0, 1]), np.ones(2))
+        targets = Targets(1 / n, np.array([0, 1]), np.ones(2))
         options = {"normalize": "mean_diag", "center": False, "precision": "single"}
         bound, rng = KernelBank(SETTINGS["kernels"]).resolve(X), np.random.default_rng(0)
-        bank = RowBank(bound, source, approximation="fourier", rank=200, random_state=rng, **options)
+        bank = RowBank(bound, source, targets, approximation="fourier", rank=200, random_state=rng, **options)
         problem = row_problem(bank, Hinge(), LpNorm(1), True)
         K, D, before = bank.combine(np.full(3, 1 / 3)), int(bank.first[-1]), _bytes_sent(client)
         machine = problem.solve(K, None, 1e-2)
@@ -238,6 +239,63 @@ def test_what_needs_all_rows_is_refused(client, settings, words):
     X, y = classes(60)
     with pytest.raises(ValueError, match=words):
         MKLClassifier(**{**SETTINGS, **settings}).fit(da.from_array(X, chunks=(30, 4)), y)
+
+
+def counting(monkeypatch, owner, name):
+    """Count the calls of a function."""
+    function, calls = getattr(owner, name), []
+    monkeypatch.setattr(owner, name, lambda *given, **named: calls.append(name) or function(*given, **named))
+    return calls
+
+
+def remembering(starts):
+    """A solver that remembers where it started."""
+
+    def run(problem, *, tol, max_iter, start=None):
+        starts.append(start)
+        return automatic(problem, tol=tol, max_iter=max_iter, start=start)
+
+    return run
+
+
+@pytest.mark.parametrize("regression", [False, True])
+def test_rows_are_loaded_and_bound_once_on_a_path(client, monkeypatch, regression):
+    da = pytest.importorskip("dask.array")
+    X, y = data() if regression else classes()
+    given = da.from_array(X, chunks=(70, X.shape[1])), da.from_array(y, chunks=70)
+    loads, binds, starts = counting(monkeypatch, on_workers, "load_rows"), counting(monkeypatch, by_rows, "bind"), []
+    settings = {**SETTINGS, "loss": "squared", "n_jobs": "dask"}
+    path = mkl_path(
+        settings.pop("kernels"),
+        *given,
+        Cs=[0.1, 10.0],
+        norms=[1.5, 2.0],
+        regression=regression,
+        solver=remembering(starts),
+        **settings,
+    )
+    assert (len(loads), len(binds)) == (1, 1)
+    assert starts[0] is None
+    for point, start in zip(path[:-1], starts[1:], strict=True):  # each where the one before ended
+        np.testing.assert_allclose(start / start.sum(), point.model.weights_ / point.model.weights_.sum())
+    for point in path:
+        alone = type(point.model)(**{**SETTINGS, "loss": "squared"}, C=point.C, norm=point.norm).fit(*given)
+        assert point.model.converged_
+        assert point.model.objective_ == pytest.approx(alone.objective_, rel=2e-3)
+        assert point.model.n_features_in_ == X.shape[1]
+
+
+def test_a_search_loads_the_rows_of_each_fold_once(client, monkeypatch):
+    X, y = classes(120)
+    loads = counting(monkeypatch, on_workers, "load_rows")
+    MKLClassifierCV(**SETTINGS, Cs=[0.1, 1.0], norms=[1.5, 2.0], cv=2, n_jobs="dask").fit(X, y)
+    assert len(loads) == 2 + 1  # that of all samples is the last
+
+
+def test_a_path_refuses_what_needs_all_rows_before_they_are_loaded(client, monkeypatch):
+    monkeypatch.setattr(on_workers, "load_rows", lambda *arguments: pytest.fail("rows were loaded"))
+    with pytest.raises(ValueError, match="a norm without groups"):
+        mkl_path([Gaussian(1.0)], *classes(60), norms=[2.0, MixedNorm(2)], approximation="fourier", n_jobs="dask")
 
 
 def test_bad_rows_are_named(client):

@@ -4,12 +4,10 @@ from manykernels.banks.cluster.bank import DaskBank, bind_on_workers
 from manykernels.banks.cluster.connection import find_client
 from manykernels.banks.cluster.loading import by_parts, gathered, load_rows
 from manykernels.banks.cluster.row_bank import RowBank
-from manykernels.banks.cluster.row_block import Targets
 
 __all__ = [
     "DaskBank",
     "RowBank",
-    "Targets",
     "bind_on_workers",
     "by_parts",
     "find_client",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 _INSTALL = 'pip install "manykernels[dask]"'
 
 
@@ -16,15 +18,27 @@ def distributed_library() -> Any:
     return distributed
 
 
-def find_client(n_jobs: Any) -> Any:
-    """Return the client that ``n_jobs`` names: itself, or with "dask" the active one.
+def names_workers(n_jobs: Any) -> bool:
+    """Return whether ``n_jobs`` stands for the workers of a cluster, and not for a number of threads or processes.
 
-    Within a task of a cluster it is None: the task has its own part of the machine, and tasks that wait for other tasks
-    could wait forever.
+    Examples
+    --------
+    >>> from manykernels.banks.cluster.connection import names_workers
+    >>> names_workers("dask"), names_workers(2), names_workers(None)
+    (True, False, False)
+    """
+    return not (n_jobs is None or isinstance(n_jobs, (int, np.integer)))
+
+
+def find_client(n_jobs: Any) -> Any:
+    """Return the client that ``n_jobs`` names: itself, or with "dask" the active one; None for a number.
+
+    Within a task of a cluster it is None, too: the task has its own part of the machine, and tasks that wait for other
+    tasks could wait forever.
 
     Parameters
     ----------
-    n_jobs : "dask" or distributed.Client
+    n_jobs : int, "dask", distributed.Client or None
 
     Returns
     -------
@@ -35,10 +49,12 @@ def find_client(n_jobs: Any) -> Any:
     ImportError
         Where Dask is not installed.
     TypeError
-        If n_jobs is neither.
+        If n_jobs is none of these.
     RuntimeError
         If there is no client, or it is closed.
     """
+    if not names_workers(n_jobs):
+        return None
     library = distributed_library()
     if not (isinstance(n_jobs, library.Client) or (isinstance(n_jobs, str) and n_jobs == "dask")):
         raise TypeError(f"n_jobs must be a whole number, None, 'dask' or a dask.distributed.Client, got {n_jobs!r}.")

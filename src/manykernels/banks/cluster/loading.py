@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from manykernels.banks.cluster import row_block as on_worker
-from manykernels.banks.cluster.connection import distributed_library, find_client
+from manykernels.banks.cluster.connection import distributed_library, find_client, names_workers
 from manykernels.banks.cluster.row_bank import RowSource
 from manykernels.banks.cluster.row_blocks import RowBlocks
 from manykernels.banks.cluster.workers import Workers
@@ -53,7 +53,7 @@ def _bytes_of(X: Any) -> float:
 
 def by_parts(function: Callable[[Any], np.ndarray], X: Any, n_jobs: Any) -> np.ndarray:
     """Return ``function`` of the parts of a collection, one after the other; only the results are gathered."""
-    client = find_client(n_jobs if n_jobs == "dask" or hasattr(n_jobs, "compute") else "dask")
+    client = find_client(n_jobs if names_workers(n_jobs) else "dask")
     if client is None:  # within a task
         return function(X.compute())
     X = bare_dask(X)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
+from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from manykernels.banks.asked import checked_places, checked_weights
 from manykernels.banks.cluster import row_block as on_worker
-from manykernels.banks.cluster.row_block import FeaturePlan, Targets
+from manykernels.banks.cluster.row_block import FeaturePlan
 from manykernels.banks.cluster.row_blocks import RowBlocks
 from manykernels.banks.combining import coarse_samples
 from manykernels.banks.features import OFFERS, FeatureBank
@@ -17,6 +20,7 @@ from manykernels.banks.packed import PackedBank, bank_of_features
 from manykernels.banks.placement import PRECISIONS
 from manykernels.core.checks import check_choice
 from manykernels.core.protocols import Measured
+from manykernels.core.targets import Targets
 from manykernels.kernels.approximate import approximate_kernels, errors_of_values, lost_traces
 from manykernels.kernels.kernel_bank import KernelBank
 from manykernels.kernels.normalize import KINDS
@@ -28,17 +32,14 @@ _COARSE_BYTES = 2 * 10**8
 class RowSource:
     """Rows of X on workers, and what belongs to them: data that a bank of features is bound to.
 
-    Selections of rows are fetched: landmarks are chosen from them.
+    Selections of rows are fetched: landmarks are chosen from them. The rows do not change, so that what is counted is
+    counted once.
 
     Parameters
     ----------
     raw : RowBlocks
     shapes : sequence of (int, int)
         Of the blocks.
-    targets : Targets or None
-        What the tasks of the rows are; to be known before they are bound.
-    unit : float
-        The size of the targets.
     """
 
     is_read_in_blocks = True
@@ -46,8 +47,6 @@ class RowSource:
     def __init__(self, raw: RowBlocks, shapes: Sequence[tuple[int, int]]) -> None:
         self.raw, self.sizes = raw, np.array([shape[0] for shape in shapes])
         self.shape = (int(self.sizes.sum()), shapes[0][1])
-        self.targets: Targets | None = None
-        self.unit = 1.0
 
     def __getitem__(self, rows: Any) -> Any:
         if isinstance(rows, slice):
@@ -64,8 +63,9 @@ class RowSource:
         """Raise ValueError if a row is NaN in some but not all of the columns that a kernel sees."""
         self.raw.each(on_worker.check_views, kernels, table)
 
+    @cached_property
     def class_counts(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the classes of all rows and the sum of the sample weights of each."""
+        """The classes of all rows and the sum of the sample weights of each."""
         counted = self.raw.each(on_worker.classes_of)
         classes = np.unique(np.concatenate([present for present, _ in counted]))
         counts = np.zeros(classes.size)
@@ -73,13 +73,14 @@ class RowSource:
             counts[np.searchsorted(classes, present)] += weights
         return classes, counts
 
+    @cached_property
     def moments(self) -> np.ndarray:
-        """Return the sums of the weights, of the weighted targets and of their squares."""
+        """The sums of the weights, of the weighted targets and of their squares."""
         return self.raw.sum(on_worker.moments_of)
 
-    def least_costs(self) -> np.ndarray:
+    def least_costs(self, targets: Targets) -> np.ndarray:
         """Return the smallest positive weight of a loss in each block, 0 where there is none."""
-        return np.array(self.raw.each(on_worker.least_cost, self.targets))
+        return np.array(self.raw.each(on_worker.least_cost, targets))
 
 
 class RowBank(FeatureBank):
@@ -91,6 +92,8 @@ class RowBank(FeatureBank):
     ----------
     bound : sequence of BoundKernel
     source : RowSource
+    tasks : Targets
+        What the tasks of the rows are.
     approximation, rank, normalize, center, precision, random_state
         As for ``FeatureBank``.
     """
@@ -104,6 +107,7 @@ class RowBank(FeatureBank):
         self,
         bound: Sequence[BoundKernel],
         source: RowSource,
+        tasks: Targets,
         *,
         approximation: str,
         rank: float,
@@ -112,20 +116,19 @@ class RowBank(FeatureBank):
         precision: str,
         random_state: np.random.Generator,
     ) -> None:
-        raw, targets = source.raw, source.targets
-        assert targets is not None
+        raw = source.raw
         check_choice("normalize", normalize, KINDS)
         self.bound = approximate_kernels(bound, source, approximation, rank, random_state)
         # Blocks are centered after they are made: in single precision that would cost digits.
         precision = "double" if center else precision
-        self.X, self.precision, self.unit = source, precision, source.unit
+        self.X, self.precision, self.tasks = source, precision, tasks
+        total, self.unit = self._scale_of(source, tasks)
         self.names, self.groups = [entry.name for entry in bound], [entry.group for entry in bound]
         self.n_kernels, self.n_samples = len(bound), source.shape[0]
         self.is_cosine, self.is_centered = normalize == "cosine", center
-        self._plan = plan = FeaturePlan(bound, self.bound, self.is_cosine, PRECISIONS[precision], targets)
+        self._plan = plan = FeaturePlan(bound, self.bound, self.is_cosine, PRECISIONS[precision], replace(tasks, C=1.0))
         self.first = plan.maps.transform(np.zeros((1, source.shape[1])))[1]
         self.blocks = raw.derived(on_worker.feature_block, plan)
-        total = float(source.moments()[0]) if targets.classes is None else self._weight(raw)
         traces, present = raw.sum(on_worker.traces, plan)
         left = np.add.reduceat(self.blocks.sum(on_worker.squares), self.first[:-1])
         self.errors = np.clip(1.0 - left / np.where(traces > 0, traces, 1.0), 0.0, 1.0)
@@ -141,11 +144,21 @@ class RowBank(FeatureBank):
         self.scale = self._scales(normalize, traces, present)
         self.largest = self.scale * np.max(self.blocks.each(on_worker.largest, self.first), axis=0)
         self._sample: tuple[PackedBank, np.ndarray, np.ndarray] | None = None
-        self.n_tasks = targets.n_tasks
+        self.n_tasks = tasks.n_tasks
 
     @staticmethod
-    def _weight(raw: RowBlocks) -> float:
-        return float(np.sum([weights.sum() for _, weights in raw.each(on_worker.classes_of)]))
+    def _scale_of(source: RowSource, tasks: Targets) -> tuple[float, float]:
+        """Return the sum of the sample weights, and the size of the targets."""
+        if tasks.classes is not None:
+            return float(source.class_counts[1].sum()), 1.0
+        total, first, second = source.moments
+        return float(total), float(np.sqrt(max(second / total - (first / total) ** 2, 0.0))) or 1.0
+
+    def with_cost(self, C: float) -> RowBank:
+        """Return the bank for losses of weight C: the features stay where they are."""
+        bank = copy(self)
+        bank.tasks, bank._sample = replace(self.tasks, C=C), None
+        return bank
 
     def describe_storage(self) -> str:
         """Return words for where the features are."""
@@ -200,7 +213,7 @@ class RowBank(FeatureBank):
         X, y, weight = self.X.take(rows)
         # Rows travel, not their features, which are many more numbers.
         Z = self._plan.maps.transform(X)[0] - self.mean
-        targets, C = self._plan.targets.tasks(y, weight)
+        targets, C = self.tasks.tasks(y, weight)
         return bank_of_features(self.bound, Z, self.scale, self.first, self.largest), targets, C
 
 
@@ -245,13 +258,14 @@ class CombinedSums:
 
     def plane(self, task: int, u: np.ndarray, b: float, loss: Any) -> list[np.ndarray]:
         """Return minus the conjugates, the sum and Z' beta of each block, for the slopes of the loss at Z u + b."""
-        return self._bank.blocks.each(on_worker.plane, task, u, b, loss)
+        return self._bank.blocks.each(on_worker.plane, task, u, b, loss, self._bank.tasks.C)
 
     def losses_along(
         self, task: int, u: np.ndarray, du: np.ndarray, intercepts: np.ndarray, lengths: np.ndarray, loss: Any
     ) -> np.ndarray:
         """Return the losses of the predictions Z (u + length du) + intercept, for pairs of the two."""
-        return self._bank.blocks.sum(on_worker.losses_along, task, u, du, intercepts, lengths, loss)
+        C = self._bank.tasks.C
+        return self._bank.blocks.sum(on_worker.losses_along, task, u, du, intercepts, lengths, loss, C)
 
     def rounding(self, machine: Measured, passed_on: Any) -> float:
         """Return about how far products of rounded features move the primal value."""

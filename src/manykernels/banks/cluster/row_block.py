@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from manykernels.core.samples import LEAST_WEIGHT
-from manykernels.core.targets import n_tasks_of, one_vs_rest
+from manykernels.core.targets import Targets
 from manykernels.kernels.feature_maps import FeatureMaps
 from manykernels.kernels.missing import observed, spread, there
 from manykernels.kernels.shared_distances import BoundKernel
@@ -34,41 +34,8 @@ class RawBlock:
 
 
 @dataclass(frozen=True)
-class Targets:
-    """How targets become tasks: -1 and 1 for each class, or numbers; and the weights of the losses.
-
-    Attributes
-    ----------
-    C : float
-    classes : ndarray or None
-    factors : ndarray of shape (n_classes,) or None
-        Weights of the classes.
-    offset : float
-        Subtracted from numbers.
-    """
-
-    C: float
-    classes: np.ndarray | None = None
-    factors: np.ndarray | None = None
-    offset: float = 0.0
-
-    @property
-    def n_tasks(self) -> int:
-        """How many machines there are to learn."""
-        return 1 if self.classes is None else n_tasks_of(self.classes.size)
-
-    def tasks(self, y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the targets and the weights of the losses, both of shape (n_tasks, n)."""
-        if self.classes is None or self.factors is None:
-            return (y.astype(np.float64) - self.offset)[None, :], self.C * weight[None, :]
-        codes = np.minimum(np.searchsorted(self.classes, y), self.classes.size - 1)  # rows of weight 0 may be of none
-        targets = one_vs_rest(codes, self.classes.size)
-        return targets, np.broadcast_to(self.C * weight * self.factors[codes], targets.shape)
-
-
-@dataclass(frozen=True)
 class FeaturePlan:
-    """The kernels, those in their place with finite features, and how features are held."""
+    """The kernels, those in their place with finite features, how features are held, and the tasks for C = 1."""
 
     exact: Sequence[BoundKernel]
     bound: Sequence[BoundKernel]
@@ -88,16 +55,17 @@ class FeatureBlock:
     Parameters
     ----------
     Z : ndarray of shape (n, n_columns)
-    y, C : ndarrays of shape (n_tasks, n)
+    y, costs : ndarrays of shape (n_tasks, n)
+        The targets, and the weights of their losses for C = 1: C comes with each question, and may change.
     weight : ndarray of shape (n,)
     """
 
-    def __init__(self, Z: np.ndarray, y: np.ndarray, C: np.ndarray, weight: np.ndarray) -> None:
-        self.Z, self.y, self.C, self.weight = Z, y, C, weight
+    def __init__(self, Z: np.ndarray, y: np.ndarray, costs: np.ndarray, weight: np.ndarray) -> None:
+        self.Z, self.y, self.costs, self.weight = Z, y, costs, weight
         self._products: dict[bytes, np.ndarray] = {}
 
     def __sizeof__(self) -> int:
-        return self.Z.nbytes + self.y.nbytes + self.C.nbytes
+        return self.Z.nbytes + self.y.nbytes + self.costs.nbytes
 
     def __getstate__(self) -> dict:
         return {**vars(self), "_products": {}}
@@ -227,7 +195,7 @@ def means(block: FeatureBlock) -> np.ndarray:
 
 def centered(block: FeatureBlock, mean: np.ndarray) -> FeatureBlock:
     """Return the rows with the mean features subtracted."""
-    return FeatureBlock(block.Z - mean.astype(block.Z.dtype), block.y, block.C, block.weight)
+    return FeatureBlock(block.Z - mean.astype(block.Z.dtype), block.y, block.costs, block.weight)
 
 
 def squares(block: FeatureBlock) -> np.ndarray:
@@ -244,12 +212,12 @@ def largest(block: FeatureBlock, first: np.ndarray) -> np.ndarray:
 # -- what a bundle asks for -------------------------------------------------------------------------------------
 
 
-def plane(block: FeatureBlock, task: int, u: np.ndarray, b: float, loss: Loss) -> np.ndarray:
+def plane(block: FeatureBlock, task: int, u: np.ndarray, b: float, loss: Loss, C: float) -> np.ndarray:
     """Return minus the conjugates, the sum and Z' beta, shape (2 + n_columns,), of the slopes at Z u + b."""
-    y, C, z = block.y[task], block.C[task], block.times(u) + b
+    y, costs, z = block.y[task], C * block.costs[task], block.times(u) + b
     # The minimizer of the inequality of Fenchel and Young is -C times a slope of the loss.
-    _, beta = loss.dual_pull(y, z, C)
-    return np.concatenate([[-loss.conjugate(y, beta, C).sum(), beta.sum()], block.transposed_times(beta)])
+    _, beta = loss.dual_pull(y, z, costs)
+    return np.concatenate([[-loss.conjugate(y, beta, costs).sum(), beta.sum()], block.transposed_times(beta)])
 
 
 def losses_along(
@@ -260,8 +228,9 @@ def losses_along(
     intercepts: np.ndarray,
     lengths: np.ndarray,
     loss: Loss,
+    C: float,
 ) -> np.ndarray:
     """Return the sum of the losses of the predictions Z (u + length du) + intercept, for pairs of the two."""
-    y, C, z = block.y[task], block.C[task], block.times(u)
+    y, costs, z = block.y[task], C * block.costs[task], block.times(u)
     change = block.times(du) if np.any(du) else np.zeros_like(z)
-    return np.array([C @ loss.value(y, z + t * change + b) for t, b in zip(lengths, intercepts, strict=True)])
+    return np.array([costs @ loss.value(y, z + t * change + b) for t, b in zip(lengths, intercepts, strict=True)])

@@ -6,7 +6,7 @@ import threading
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import copy_context
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -15,12 +15,10 @@ from manykernels.banks import Placement
 from manykernels.core.progress import listen
 from manykernels.core.results import OVERFLOWS, Certificate, Result, Step
 from manykernels.core.samples import LEAST_WEIGHT
+from manykernels.estimators.settings import Settings
 from manykernels.outer.few_samples import solve_on_matrices
 from manykernels.outer.zero_kernels import without_zero_kernels
 from manykernels.problem import Problem
-
-if TYPE_CHECKING:
-    from manykernels.estimators.base import BaseMKL
 
 # NumPy says nothing of what overflows on the way: whoever uses this looks at the outcome.
 quiet = partial(np.errstate, over="ignore", invalid="ignore", divide="ignore")
@@ -36,7 +34,7 @@ def needs_digits(rounding: float, tol: float) -> bool:
 
     Examples
     --------
-    >>> from manykernels.estimators.solving import needs_digits
+    >>> from manykernels.estimators.running import needs_digits
     >>> needs_digits(1e-5, 1e-3), needs_digits(1e-5, 1e-5), needs_digits(float("nan"), 1e-3)
     (False, True, True)
     """
@@ -51,15 +49,15 @@ def print_step(step: Step) -> None:
     )
 
 
-def print_placement(estimator: Any, words: str, placement: Placement) -> None:
-    """Print one line, if ``verbose`` asks for it: how the kernels are held, in words, and why so."""
-    if estimator.verbose:
+def print_placement(asked: Any, words: str, placement: Placement) -> None:
+    """Print one line, if ``verbose`` of settings or an estimator asks for it: how the kernels are held, and why so."""
+    if asked.verbose:
         print("; ".join(filter(None, (f"kernels: {words}", placement.why))))
 
 
-def watched(estimator: Any) -> AbstractContextManager[None]:
+def watched(asked: Any) -> AbstractContextManager[None]:
     """Print the steps inside the block if ``verbose`` asks for it; Ctrl-C then keeps the best model so far."""
-    return listen(print_step) if estimator.verbose else nullcontext()
+    return listen(print_step) if asked.verbose else nullcontext()
 
 
 def check_costs(C: np.ndarray) -> None:
@@ -86,30 +84,30 @@ def checked(result: Result) -> Result:
     return result
 
 
-def solve(estimator: BaseMKL, problems: list[Problem], starts: list[np.ndarray | None]) -> list[Result]:
+def solve(settings: Settings, problems: list[Problem], starts: list[np.ndarray | None]) -> list[Result]:
     """Solve problems that share a bank, side by side where it lets them and ``n_jobs`` says so."""
     interrupted = threading.Event()
-    with watched(estimator):
+    with watched(settings):
         if len(problems) == 1:
-            return [_solve_one(estimator, problems[0], starts[0], interrupted)]
+            return [_solve_one(settings, problems[0], starts[0], interrupted)]
         # Each thread gets a copy of the context, so that those who listen hear every class.
         jobs = [
-            delayed(copy_context().run)(_solve_one, estimator, problem, start, interrupted)
+            delayed(copy_context().run)(_solve_one, settings, problem, start, interrupted)
             for problem, start in zip(problems, starts, strict=True)
         ]
         # A bank with rows on demand remembers its last problem, and uses all cores by itself; so does a device.
         alone = not problems[0].bank.concurrent
         # Shared memory, whatever backend is active: contexts and banks do not travel.
-        return Parallel(n_jobs=1 if alone else estimator.n_jobs, require="sharedmem")(jobs)
+        return Parallel(n_jobs=1 if alone else settings.n_jobs, require="sharedmem")(jobs)
 
 
-def _solve_one(estimator: BaseMKL, problem: Problem, start: np.ndarray | None, interrupted: threading.Event) -> Result:
+def _solve_one(settings: Settings, problem: Problem, start: np.ndarray | None, interrupted: threading.Event) -> Result:
     """Solve one of several problems; after Ctrl-C the rest gets one iteration each, for a whole model."""
-    max_iter = 1 if interrupted.is_set() else int(estimator.max_iter)
-    solver = estimator._solver()
-    options = {"tol": estimator.tol, "max_iter": max_iter, "start": start}
+    max_iter = 1 if interrupted.is_set() else settings.max_iter
+    solver = settings.solver
+    options: dict[str, Any] = {"tol": settings.tol, "max_iter": max_iter, "start": start}
     if solver.draws:
-        options["random_state"] = estimator.random_state
+        options["random_state"] = settings.random_state
     with quiet():
         result = checked(solve_on_matrices(solver, problem, **options) or solver(problem, **options))
     if result.interrupted:

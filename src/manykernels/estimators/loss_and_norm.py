@@ -17,37 +17,42 @@ def named_losses(*, of_classes: bool) -> dict[str, type[Loss]]:
 
     Examples
     --------
-    >>> from manykernels.estimators.chosen import named_losses
+    >>> from manykernels.estimators.loss_and_norm import named_losses
     >>> list(named_losses(of_classes=False))
     ['squared', 'epsilon_insensitive']
     """
     return {kind.name: kind for kind in LOSSES if (kind.classification if of_classes else kind.regression)}
 
 
-def find_loss(given: Any, *, of_classes: bool, more: Sequence[str] = (), **parameters: Any) -> Loss:
-    """Return the loss that a parameter means: one of the names, or the loss itself.
+def find_loss(estimator: Any, *, of_classes: bool, more: Sequence[str] = ()) -> Loss:
+    """Return the loss that ``loss=`` of an estimator means: one of the names, or the loss itself.
+
+    A loss that is named takes those of the estimator's parameters that its constructor has.
 
     Parameters
     ----------
-    given : str or Loss
+    estimator : estimator
     of_classes : bool
         Whether the targets are -1 and 1, or numbers.
     more : sequence of str
         Names that the estimator knows besides.
-    **parameters
-        Those of the estimator: a loss that is named takes the ones that its constructor has.
 
     Examples
     --------
-    >>> from manykernels.estimators.chosen import find_loss
+    >>> from manykernels import MKLClassifier, MKLRegressor
+    >>> from manykernels.estimators.loss_and_norm import find_loss
     >>> from manykernels.losses import SquaredHinge
-    >>> find_loss("epsilon_insensitive", of_classes=False, epsilon=0.2), find_loss(SquaredHinge(), of_classes=True)
-    (EpsilonInsensitive(epsilon=0.2), SquaredHinge())
+    >>> find_loss(MKLRegressor(loss="epsilon_insensitive", epsilon=0.2), of_classes=False)
+    EpsilonInsensitive(epsilon=0.2)
+    >>> find_loss(MKLClassifier(loss=SquaredHinge()), of_classes=True)
+    SquaredHinge()
     """
+    given = estimator.loss
     if not isinstance(given, Loss):
         named = named_losses(of_classes=of_classes)
         check_choice("loss", given, (*named, *more), more=", or a Loss")
         names = argument_names(named[given])
+        parameters = estimator.get_params(deep=False)
         return named[given](**{name: value for name, value in parameters.items() if name in names})
     if not (given.classification if of_classes else given.regression):
         wanted = "classes" if of_classes else "numbers"
@@ -67,7 +72,7 @@ def find_norm(given: Any) -> Norm:
 
     Examples
     --------
-    >>> from manykernels.estimators.chosen import find_norm
+    >>> from manykernels.estimators.loss_and_norm import find_norm
     >>> find_norm(2)
     LpNorm(p=2)
     """
