@@ -12,9 +12,9 @@ from manykernels.core.progress import listen
 from manykernels.losses import Hinge
 from manykernels.norms import LpNorm
 from manykernels.outer.automatic import automatic
-from manykernels.outer.group_lasso import group_lasso
+from manykernels.outer.group_lasso import GROUP_LASSO, group_lasso
 from manykernels.outer.multilevel import multilevel_newton
-from manykernels.outer.newton import newton
+from manykernels.outer.newton import NEWTON, newton
 from manykernels.problem import Problem
 from tests.outer.test_newton import sonar_like
 
@@ -96,7 +96,7 @@ def test_where_rounding_alone_is_left_no_other_method_is_tried(monkeypatch):
         assert tried == expected
 
 
-@pytest.mark.parametrize("solver", [newton, group_lasso])
+@pytest.mark.parametrize("solver", [NEWTON, GROUP_LASSO], ids=["newton", "group_lasso"])
 def test_a_missing_capability_is_named_before_any_work(solver):
     class Family:
         can = frozenset(

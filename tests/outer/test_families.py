@@ -14,9 +14,9 @@ from manykernels.losses import EpsilonInsensitive, Hinge, Logistic, Squared
 from manykernels.norms import LpNorm, LpPenalty
 from manykernels.outer.automatic import automatic
 from manykernels.outer.family import FamilyProblem
-from manykernels.outer.greedy import _Selection, greedy
+from manykernels.outer.greedy import GREEDY, _Selection, greedy
 from manykernels.outer.group_lasso import group_lasso
-from manykernels.outer.stochastic_mirror import MirrorWalk, stochastic_mirror
+from manykernels.outer.stochastic_mirror import STOCHASTIC_MIRROR, MirrorWalk, stochastic_mirror
 from manykernels.problem import Problem
 
 RNG = np.random.default_rng(0)
@@ -389,10 +389,10 @@ def test_weights_and_machine_belong_together_when_a_solve_is_interrupted(monkeyp
 @pytest.mark.parametrize(
     ("solver", "norm", "words"),
     [
-        (greedy, LpNorm(2), "solver='greedy' needs norm=1"),
-        (greedy, LpPenalty(1.0), "solver='greedy' needs norm=1"),
-        (stochastic_mirror, LpNorm(1), "solver='stochastic_mirror' needs norm=2"),
-        (stochastic_mirror, LpNorm(1.5), "solver='stochastic_mirror' needs norm=2"),
+        (GREEDY, LpNorm(2), "solver='greedy' needs norm=1"),
+        (GREEDY, LpPenalty(1.0), "solver='greedy' needs norm=1"),
+        (STOCHASTIC_MIRROR, LpNorm(1), "solver='stochastic_mirror' needs norm=2"),
+        (STOCHASTIC_MIRROR, LpNorm(1.5), "solver='stochastic_mirror' needs norm=2"),
     ],
 )
 def test_a_wrong_norm_is_refused(solver, norm, words):
@@ -413,9 +413,9 @@ class OnlyDraws(BoundFamily):
         raise NotImplementedError
 
 
-@pytest.mark.parametrize(("solver", "p", "missing"), [(greedy, 1, NEEDS_BEST), (stochastic_mirror, 2, NEEDS_SAMPLE)])
+@pytest.mark.parametrize(("solver", "p", "missing"), [(GREEDY, 1, NEEDS_BEST), (STOCHASTIC_MIRROR, 2, NEEDS_SAMPLE)])
 def test_what_a_family_does_not_offer_is_named(solver, p, missing):
-    with pytest.raises(TypeError, match=f"solver='{solver.__name__}' needs kernels that offer {missing}; these do not"):
+    with pytest.raises(TypeError, match=f"solver='{solver.name}' needs kernels that offer {missing}; these do not"):
         solver(problem_of(OnlyDraws(), Squared(), REGRESSION, p=p))
 
 

@@ -46,6 +46,6 @@ def test_kernels_without_a_tail_are_solved_on_all_samples_at_once(monkeypatch):
     assert result.converged
     np.testing.assert_array_equal(result.weights, plain.weights)
     bank.can = bank.can - {"matvecs"}
-    for solve in (multilevel_newton, levels.reduced_newton, levels.MULTILEVEL):
+    for solver in (levels.REDUCED_NEWTON, levels.MULTILEVEL):
         with pytest.raises(TypeError, match=r"^solver='reduced_newton' needs kernels that offer matvecs; these do not"):
-            solve(problem)
+            solver(problem)
