@@ -15,6 +15,7 @@ from manykernels.banks.device.features import DeviceFeatureBank
 from manykernels.banks.device.ladder_bank import DeviceLadderBank
 from manykernels.banks.device.layout import plan_device
 from manykernels.banks.device.packed import DeviceBank, DeviceRowsBank
+from manykernels.banks.factor_storage import FactorStorage
 from manykernels.banks.features import FeatureBank
 from manykernels.banks.ladder_bank import LadderBank
 from manykernels.banks.layout import plan_storages
@@ -23,7 +24,6 @@ from manykernels.banks.packed import PackedBank
 from manykernels.banks.parametric_bank import ParametricBank
 from manykernels.banks.placement import PRECISIONS, Data, Placement, Recipe
 from manykernels.banks.planning import device_holds, halves, plan_base, spare_of_family
-from manykernels.banks.storage import FactorStorage
 from manykernels.compute.gpu import Device, check_device
 from manykernels.compute.memory import budget_bytes
 from manykernels.compute.threads import one_blas_thread

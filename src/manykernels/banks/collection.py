@@ -6,11 +6,13 @@ from collections.abc import Hashable
 
 import numpy as np
 
+from manykernels.banks.factor_storage import FactorStorage
 from manykernels.banks.layout import SMALL_RANK
 from manykernels.banks.packed import PackedBank
 from manykernels.banks.placement import PRECISIONS
+from manykernels.banks.recomputed_storage import RecomputedStorage
 from manykernels.banks.room import Room
-from manykernels.banks.storage import FactorStorage, RecomputedStorage, Storage
+from manykernels.banks.storage import Storage
 from manykernels.kernels.family import BoundFamily, Member
 from manykernels.kernels.normalize import Normalization
 from manykernels.kernels.shared_distances import make_groups

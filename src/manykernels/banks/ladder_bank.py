@@ -17,8 +17,8 @@ from manykernels.banks.layout import plan_storages
 from manykernels.banks.learned import Terms
 from manykernels.banks.packed import OFFERS, PackedBank
 from manykernels.banks.placement import PRECISIONS
+from manykernels.banks.recomputed_storage import RecomputedStorage
 from manykernels.banks.room import Room
-from manykernels.banks.storage import RecomputedStorage
 from manykernels.compute.triangles import triangle_size
 from manykernels.kernels.base import Gaussian
 from manykernels.kernels.centered import inner_factor

@@ -11,11 +11,13 @@ import numpy as np
 
 from manykernels.banks.asked import check_length, check_matrix, checked_places, checked_weights
 from manykernels.banks.combining import CombinesToMatrix
+from manykernels.banks.factor_storage import FactorStorage
 from manykernels.banks.learned import Terms
+from manykernels.banks.packed_storage import PackedStorage
 from manykernels.banks.pairs import PairValues
 from manykernels.banks.placement import UNIT_ROUNDOFFS
 from manykernels.banks.room import Room
-from manykernels.banks.storage import BLOCK_ENTRIES, FACTOR_ROWS, FactorStorage, PackedStorage, Storage, held_here
+from manykernels.banks.storage import BLOCK_ENTRIES, FACTOR_ROWS, Storage, held_here
 from manykernels.compute.threads import parallel
 from manykernels.compute.triangles import balanced_blocks, mirror_rows, row_offset, write_rows
 from manykernels.kernels.base import Linear

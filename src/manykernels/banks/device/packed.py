@@ -12,8 +12,9 @@ from manykernels.banks.combining import WeighedKernel, coarse_samples
 from manykernels.banks.device.storage import DeviceStorage
 from manykernels.banks.on_demand import OFFERS
 from manykernels.banks.packed import PackedBank
+from manykernels.banks.packed_storage import PackedStorage
 from manykernels.banks.placement import PRECISIONS
-from manykernels.banks.storage import PackedStorage, Storage, held_here
+from manykernels.banks.storage import Storage, held_here
 from manykernels.compute.gpu import Device, Tensor
 from manykernels.compute.triangles import triangle_size
 from manykernels.kernels.normalize import Normalization
