@@ -590,6 +590,12 @@ def test_bad_settings_are_named(settings, named):
         bind_with(KernelBank([Linear()]), np.eye(3), **settings)
 
 
+@every_kind()
+def test_an_unknown_normalization_is_refused(make_bank, kind):
+    with pytest.raises(ValueError, match="^normalize must"):
+        make_bank(kind, normalize="nonsense")
+
+
 def test_every_set_of_kernels_is_tested():
     """The sets hold ladders beside plain kernels, and a kernel of a user's own."""
     assert {kind.set for kind in KINDS.values()} == set(SETS)

@@ -32,7 +32,7 @@ from manykernels.core.notices import warn
 from manykernels.kernels.family import NORMALIZATIONS, BoundFamily, Family
 from manykernels.kernels.gaussian_product import GaussianProduct
 from manykernels.kernels.kernel_bank import KernelBank
-from manykernels.kernels.normalize import Normalization, learn_normalization
+from manykernels.kernels.normalize import KINDS, Normalization, learn_normalization
 from manykernels.kernels.parametric import ParametricKernel
 from manykernels.kernels.shared_distances import BoundKernel
 
@@ -72,6 +72,7 @@ def bind(kernels: Any, data: Any, recipe: Recipe = _ALONE, placement: Placement 
     (20, 20)
     """
     data = Data.of(data)
+    check_choice("normalize", recipe.normalize, KINDS)
     check_choice("precision", placement.precision, PRECISIONS)
     check_device(placement.device)
     if placement.approximation is not None:

@@ -21,12 +21,11 @@ from manykernels.compute.combined import Rounded
 from manykernels.compute.feature_table import BLOCKS_SHARE, FeatureTable, least_bytes
 from manykernels.compute.memory import human_bytes
 from manykernels.compute.triangles import triangle_size
-from manykernels.core.checks import check_choice
 from manykernels.core.results import Iterate
 from manykernels.kernels.approximate import UNCOUNTED, approximate_kernels, errors_of_values, lost_traces
 from manykernels.kernels.feature_maps import FeatureMaps, Nystroem
 from manykernels.kernels.missing import CENTER_NEEDS_ALL, observed, spread, there
-from manykernels.kernels.normalize import KINDS, LEAST_LEVEL, checked_diagonal, fit_single, too_small
+from manykernels.kernels.normalize import LEAST_LEVEL, checked_diagonal, fit_single, too_small
 from manykernels.kernels.shared_distances import BoundKernel
 
 OFFERS = frozenset({"coefficients", "combine", "quad_forms", "derivative_forms", "largest_diagonals", "tail"})
@@ -98,7 +97,6 @@ class FeatureBank:
         budget: int = 10**9,
         random_state: np.random.Generator,
     ) -> None:
-        check_choice("normalize", normalize, KINDS)
         self.bound = approximate_kernels(bound, X, approximation, rank, random_state, int(_LANDMARKS * budget))
         self.X, self.sample_weight, self.precision = X, weight, precision
         self.names, self.groups = [entry.name for entry in bound], [entry.group for entry in bound]

@@ -15,11 +15,9 @@ from manykernels.banks.combining import coarse_samples
 from manykernels.banks.features import OFFERS, FeatureBank
 from manykernels.banks.packed import PackedBank, bank_of_features
 from manykernels.banks.placement import PRECISIONS
-from manykernels.core.checks import check_choice
 from manykernels.core.protocols import Measured
 from manykernels.kernels.approximate import approximate_kernels, errors_of_values, lost_traces
 from manykernels.kernels.kernel_bank import KernelBank
-from manykernels.kernels.normalize import KINDS
 from manykernels.kernels.shared_distances import BoundKernel
 
 _COARSE_BYTES = 2 * 10**8
@@ -114,7 +112,6 @@ class RowBank(FeatureBank):
     ) -> None:
         raw, targets = source.raw, source.targets
         assert targets is not None
-        check_choice("normalize", normalize, KINDS)
         self.bound = approximate_kernels(bound, source, approximation, rank, random_state)
         # Blocks are centered after they are made: in single precision that would cost digits.
         precision = "double" if center else precision
