@@ -138,9 +138,9 @@ def test_class_weights_that_fit_no_class(class_weight):
     ],
     ids=shown,
 )
-def test_an_unknown_normalization_is_refused_however_kernels_are_held(settings):
-    for normalize in ("nonsense", ["trace"], 1):
-        assert_refuses(lambda: MKLClassifier(**settings, normalize=normalize).fit(X, Y), "normalize must be")
+@pytest.mark.parametrize("normalize", ["nonsense", ["trace"], 1], ids=shown)
+def test_an_unknown_normalization_is_refused_however_kernels_are_held(settings, normalize):
+    assert_refuses(lambda: MKLClassifier(**settings, normalize=normalize).fit(X, Y), "normalize must be")
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ from manykernels.compute.memory import budget_bytes
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.checks import check_choice
 from manykernels.core.notices import warn
+from manykernels.core.protocols import ExplicitBank
 from manykernels.kernels.family import NORMALIZATIONS, BoundFamily, Family
 from manykernels.kernels.gaussian_product import GaussianProduct
 from manykernels.kernels.kernel_bank import KernelBank
@@ -79,7 +80,7 @@ def bind(kernels: Any, data: Any, recipe: Recipe = _ALONE, placement: Placement 
         return _placed(_bind_features(_as_bank(kernels), data, recipe, placement, seed), placement)
     data = data.in_memory()
     if not recipe.is_sum:
-        return _placed(_bind_one(kernels, data, recipe), placement)
+        return _placed(_bind_one(kernels, data, recipe), replace(placement, client=None))
     if placement.client is not None:
         from manykernels.banks.cluster.bank import bind_on_workers  # noqa: PLC0415 - it needs an optional dependency
 
@@ -91,9 +92,10 @@ def bind(kernels: Any, data: Any, recipe: Recipe = _ALONE, placement: Placement 
 
 
 def _placed(bank: Any, placement: Placement) -> Any:
-    """Return a bank that says where it is: as it was planned, unless something else became of that."""
+    """Return a bank that says where it is, and what a solver may take beside it: as planned, or what became of that."""
     if bank.placement is None:
-        bank.placement = placement
+        bank.spare = placement.spare if bank.spare is None else bank.spare
+        bank.placement = replace(placement, precision=bank.precision, device=bank.held_on, spare=bank.spare)
     return bank
 
 
@@ -126,8 +128,9 @@ def _bind_list(kernels: KernelBank, data: Data, recipe: Recipe, placement: Place
             "precision": placement.precision,
             "reserve": placement.reserve,
         }
-        # The means of centered kernels are interpolated.
-        on_cpu = placement.device == "cpu" or recipe.center
+        # The means of centered kernels are interpolated, on the CPU.
+        holds = device_holds(placement.device, placement.precision, is_centered=False)
+        on_cpu = placement.device == "cpu" or recipe.center or not holds
         kind: Callable[..., LadderBank] = LadderBank if on_cpu else partial(DeviceLadderBank, device=placement.device)
         parts.append(kind(ladders, places, data.X, data.weights, **options))
     return parts[0] if len(parts) == 1 else CompositeBank(parts)
@@ -251,11 +254,12 @@ def bind_family(family: Family, data: Any, recipe: Recipe = _ALONE, placement: P
         raise ValueError(
             f"normalize={recipe.normalize!r} is not for a family of kernels: take 'mean_diag', 'trace' or None."
         )
-    budget, base = budget_bytes(placement.budget), None
+    budget = budget_bytes(placement.budget)
+    base: ExplicitBank | None = None
     if family.base is not None:
         base = bind(family.base, data, recipe, plan_base(family, data.X.shape[0], placement))
     bound = family.on(data.X, data.table, data.weights, recipe.normalize, budget, base)
-    bound.spare = spare_of_family(base, budget)
+    bound.spare = spare_of_family(None if base is None else base.room.left, budget)
     return bound
 
 

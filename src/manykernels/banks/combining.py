@@ -75,12 +75,14 @@ class CombinesToMatrix(ABC):
     # How many samples a problem may have that is solved for a first guess: None where the matrix itself is there.
     coarse_size: int | None = None
 
-    # Where features are more than samples, matrices of those may do; a first guess has so many bytes beside the bank.
+    # Where features are more than samples, matrices of those may do.
     has_few_samples: bool = False
-    spare: int | None = None
     # Several problems may use the bank at once.
     concurrent: bool = True
-    # Where the kernels are held and why; None of a part of a bank.
+    # "cpu", or the device that holds kernels.
+    held_on: str = "cpu"
+    # Bytes that a solver may take beside the bank, and where the kernels are held and why: `bind` says so.
+    spare: int | None = None
     placement: Placement | None = None
 
     @property
@@ -88,9 +90,9 @@ class CombinesToMatrix(ABC):
         """What a fitted estimator says of this bank beside what it says of all."""
         return {}
 
-    def tail_bytes(self, size: int) -> int:
-        """Return the bytes that ``tail`` takes."""
-        return 0
+    def spare_beside_tail(self, size: int) -> int | None:
+        """Return the bytes that a solver may take beside the bank and ``tail(size)``, which shares what is held."""
+        return self.spare
 
     @property
     def centering_errors(self) -> np.ndarray | None:

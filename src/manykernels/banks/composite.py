@@ -28,6 +28,8 @@ class CompositeBank(CombinesToMatrix):
         self.X, self.sample_weight = parts[0].X, parts[0].sample_weight
         self.is_centered, self.is_cosine = parts[0].is_centered, parts[0].is_cosine
         self.precision = "single" if any(part.precision == "single" for part in parts) else "double"
+        self.concurrent = all(part.concurrent for part in parts)
+        self.held_on = next((part.held_on for part in parts if part.held_on != "cpu"), "cpu")
         self.unit_roundoff = max(part.unit_roundoff for part in parts)
         self.names: Sequence[str] = Chained([part.names for part in parts])
         self.groups: Sequence[str] = Chained([part.groups for part in parts])
@@ -119,7 +121,9 @@ class CompositeBank(CombinesToMatrix):
 
     def tail(self, size: int) -> CompositeBank:
         """Return the kernels on the last ``size`` samples, normalized as here; what is held in memory is shared."""
-        return CompositeBank([part.tail(size) for part in self.parts])
+        part = CompositeBank([part.tail(size) for part in self.parts])
+        part.spare = self.spare_beside_tail(size)
+        return part
 
     def terms(self, weights: np.ndarray) -> Terms:
         """Return the learned kernel as the sum of the parts' terms."""

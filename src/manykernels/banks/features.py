@@ -1,7 +1,7 @@
 """A bank of kernels of small rank, K_k = Z_k Z_k', for so many samples that no kernel matrix is ever made.
 
 With w_k = Z_k' beta everything else follows: q_k = ||w_k||^2 and K_d beta = sum_k d_k Z_k w_k. A pass over the features
-gives w, another the predictions; both are remembered for the last beta.
+gives w, which is remembered for the last beta, another the predictions.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class FeatureBank:
     scale : ndarray of shape (n_kernels,)
     errors : ndarray of shape (n_kernels,)
         The share of each kernel's trace that was lost; for waves the mean error of its values.
-    room : int
-        Bytes of the budget that a solver may take beside the features.
+    spare : int or None
+        Bytes of the budget that a solver may take beside the features; None where nobody counts them.
 
     Examples
     --------
@@ -111,7 +111,7 @@ class FeatureBank:
         if 8 * self.n_samples * int(self.first[-1]) <= min(_SMALL_TABLE, budget // 4):
             self.precision = "double"
         self.table = self._make_table(budget)
-        self.spare: int | None = getattr(self.table, "room", budget)
+        self.spare: int | None = budget - self.table.taken
         self.mean = self.table.mean
         sums, largest = self.table.squares_by_part(self.first, weight)
         lost = 1.0 - (sums + self._squared_mean()) / np.where(traces > 0, traces, 1.0)
@@ -248,18 +248,26 @@ class FeatureBank:
         """Whether matrices of the samples are smaller than their features, and a solver is quick with them."""
         return self.n_samples <= min(MOST_COARSE, int(self.first[-1]))
 
-    def tail_bytes(self, size: int) -> int:
-        """Return the bytes that :meth:`tail` takes."""
+    @property
+    def held_on(self) -> str:
+        """The device that holds the features, or "cpu"."""
+        return self.table.held_on
+
+    def spare_beside_tail(self, size: int) -> int | None:
+        """Return the bytes that a solver may take beside the features and :meth:`tail`, whose factors are made."""
+        if self.spare is None:
+            return None
         ranks, item = np.diff(self.first), np.dtype(PRECISIONS[self.precision]).itemsize
         wide = ranks > FACTOR_COLUMNS
         held = 8 * size * int(ranks[~wide].sum()) + item * triangle_size(size) * int(wide.sum())
-        view = isinstance(getattr(self.table, "held", None), np.ndarray)
-        return held + 2 * 8 * size * int(ranks.max()) + (0 if view else item * size * int(self.first[-1]))
+        return self.spare - held - 2 * 8 * size * int(ranks.max()) - self.table.tail_bytes(size)
 
     def tail(self, size: int) -> PackedBank:
         """Return the kernels on the last ``size`` samples: written out, or as factors where features are few."""
         columns, dtype = self.table.tail(size), PRECISIONS[self.precision]
-        return bank_of_features(self.bound, columns, self.scale, self.first, self.largest, dtype)
+        part = bank_of_features(self.bound, columns, self.scale, self.first, self.largest, dtype)
+        part.spare = self.spare_beside_tail(size)
+        return part
 
     # -- what a fitted model keeps ----------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from manykernels.banks.packed import PackedBank
 from manykernels.banks.placement import PRECISIONS
 from manykernels.banks.room import Room
 from manykernels.compute.rowcache import RowCache
+from manykernels.compute.triangles import triangle_size
 
 OFFERS = frozenset(
     {"coefficients", "combine", "quad_forms", "derivative_forms", "diagonal", "largest_diagonals", "rows", "tail"}
@@ -117,11 +118,20 @@ class OnDemandBank(PackedBank):
         fit = int(np.sqrt(self._cache_bytes / pair))
         return min(fit, coarse_samples(self.n_samples))
 
+    def spare_beside_tail(self, size: int) -> int | None:
+        """Return the bytes that a solver may take beside the bank and ``tail(size)``: no row is in the cache yet."""
+        if self.spare is None:
+            return None
+        held = self.n_kernels * np.dtype(PRECISIONS[self.precision]).itemsize * triangle_size(size)
+        return self.spare + max(self._cache_bytes - held, 0)
+
     def tail(self, size: int) -> PackedBank:
         """Return the kernels on the last ``size`` samples, held in memory."""
         part = super().tail(size)
-        part.room = Room(self._cache_bytes)  # no row is there yet
-        return part.subset(np.arange(self.n_kernels))
+        part.room = Room(self._cache_bytes)
+        held = part.subset(np.arange(self.n_kernels))
+        held.spare = part.spare
+        return held
 
 
 class CombinedRows(WeighedKernel):

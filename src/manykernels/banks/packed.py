@@ -158,7 +158,7 @@ class PackedBank(CombinesToMatrix):
 
     def tail(self, size: int) -> PackedBank:
         """Return the kernels on the last ``size`` samples, normalized as here; what is held in memory is shared."""
-        return PackedBank(
+        part = PackedBank(
             self.bound,
             self.X[-size:],
             self.normalization.tail(size),
@@ -167,6 +167,8 @@ class PackedBank(CombinesToMatrix):
             self.precision,
             self.room,
         )
+        part.spare = self.spare_beside_tail(size)
+        return part
 
     @property
     def unit_roundoff(self) -> float:  # type: ignore[override]

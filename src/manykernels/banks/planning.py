@@ -193,12 +193,12 @@ def plan_base(family: Family, n_samples: int, wish: Placement) -> Placement:
     return replace(wish, budget=budget - need)
 
 
-def spare_of_family(base: Any, budget: int) -> int:
+def spare_of_family(left: int | None, budget: int) -> int:
     """Return the bytes for the kernels that an optimizer collects from a family.
 
     They are what the kernels that it is made of have left; a search without such kernels takes up to a half.
     """
-    return budget // 2 if base is None or base.room.left is None else base.room.left
+    return budget // 2 if left is None else left
 
 
 def plan_alignment(n_samples: int, wish: Placement, *, is_list: bool) -> Placement:

@@ -36,12 +36,18 @@ class DeviceFeatureTable:
     ----------
     mean : ndarray of shape (n_columns,)
         What was subtracted.
+    taken : int
+        Bytes that the table takes off the device: none.
+    held_on : str
+        The name of the device.
 
     Examples
     --------
     With torch installed, ``DeviceFeatureTable(device, compute, 3, 2, np.float64).times(np.ones((1, 2)))`` are the sums
     of the rows.
     """
+
+    taken = 0
 
     def __init__(
         self,
@@ -53,7 +59,7 @@ class DeviceFeatureTable:
         weight: np.ndarray | None = None,
     ) -> None:
         self._device, self._compute, self._dtype = device, compute, device.dtype(dtype)
-        self.n_rows, self.n_columns = n_rows, n_columns
+        self.n_rows, self.n_columns, self.held_on = n_rows, n_columns, device.name
         self._held: Tensor = device.zeros(0, n_columns, dtype=self._dtype)
         self._shift: Tensor = device.zeros(n_columns)
         if weight is not None:
@@ -129,6 +135,10 @@ class DeviceFeatureTable:
         if self.has_all:
             return self._held[self._device.places(chosen)]
         return (self._compute(chosen) - self._shift).to(self._dtype)
+
+    def tail_bytes(self, size: int) -> int:
+        """Return the bytes that :meth:`tail` takes."""
+        return 8 * size * self.n_columns
 
     def tail(self, size: int) -> np.ndarray:
         """Return the last rows in double precision."""

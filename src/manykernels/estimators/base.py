@@ -46,7 +46,6 @@ class WarmStart:
     bank: Bank | None = None
     weights: list[np.ndarray] | None = None
     norms: tuple[Norm, ...] = ()  # all that will be learned with these kernels, where it is not one
-    spare: int | None = None  # bytes for the solver
     is_told: bool = False  # that the exact problem is cheaper
 
     def has(self, precision: str) -> bool:
@@ -157,7 +156,7 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
             bank = self._warm_bank(warm, data, (y.shape[0], y.shape[1]), loss, precision)
             bound = of_groups(norm, bank.groups)
             # A parametric bank offers less than a finite one; solvers ask for what they need.
-            problems = [Problem(bank, loss, bound, y[t], C[t], self.fit_intercept, warm.spare, offset) for t in tasks]
+            problems = [Problem(bank, loss, bound, y[t], C[t], self.fit_intercept, offset) for t in tasks]
             try:
                 return bank, solve(self, problems, warm.starts(problems))
             except np.linalg.LinAlgError:
@@ -239,7 +238,6 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
             tell_choice(self.kernels, data.table)
         place = self._place(shape, data, loss, precision, warm.norms)
         warm.bank = bind(self._kernels(data)[0], data, recipe, place, self._seed())
-        warm.spare = warm.bank.placement.spare
         print_placement(self, warm.bank.describe_storage(), warm.bank.placement)
         if warm.bank.has_few_samples and not warm.is_told:
             warm.is_told = True

@@ -92,7 +92,8 @@ def _methods(problem: Problem) -> Iterator[Solver]:
     if not selects_few(norm) or n_samples > _MANY_SAMPLES:
         yield GROUP_LASSO
     last = n_samples <= _MANY_SAMPLES and (_steps_in_weights(norm, sizes) or not selects_few(norm))
-    fits = problem.memory is None or NEWTON.need(sizes, norm, problem.loss).n_bytes <= problem.memory
+    spare = problem.bank.spare
+    fits = spare is None or NEWTON.need(sizes, norm, problem.loss).n_bytes <= spare
     if last and _is_finite(norm) and fits:
         yield NEWTON
 
@@ -112,7 +113,7 @@ def _coarse_weights(problem: Problem) -> np.ndarray | None:
         size //= 2
     if size < _FEWEST or not has_both_classes(problem, size):
         return None
-    part = _part(problem, size)
+    part = problem.tail(size)
     with silent():
         return automatic(replace(part, C=part.C * (problem.y.shape[1] / size)), tol=_COARSE_GAP).weights
 
@@ -125,7 +126,7 @@ def _on_matrices(problem: Problem, tol: float, max_iter: int, start: np.ndarray 
     bank, n = problem.bank, problem.y.shape[1]
     if not bank.has_few_samples or not _has_memory_for_part(problem, n):
         return None
-    result = automatic(_part(problem, n), tol=_WRITTEN_SHARE * tol, max_iter=max_iter, start=start)
+    result = automatic(problem.tail(n), tol=_WRITTEN_SHARE * tol, max_iter=max_iter, start=start)
     K = bank.combine(result.weights)
     machine = problem.machine(result.machine.beta, K.product(result.machine.beta))
     certificate = problem.certificate(result.weights, machine, problem.quad_forms(machine))
@@ -136,19 +137,11 @@ def _on_matrices(problem: Problem, tol: float, max_iter: int, start: np.ndarray 
     )
 
 
-def _part(problem: Problem, size: int) -> Problem:
-    """Return the problem of the last samples on kernels that are written out, with the memory that is left beside."""
-    spare = problem.bank.spare
-    return replace(problem.tail(size), memory=None if spare is None else spare - problem.bank.tail_bytes(size))
-
-
 def _has_memory_for_part(problem: Problem, size: int) -> bool:
     """Return whether the bank has room for its kernels on so many samples, and for what solves with them."""
-    bank = problem.bank
-    if bank.spare is None:
-        return True
-    need = _need(Sizes(problem.y.shape[0], size, bank.n_kernels), problem.norm, problem.loss)
-    return bank.tail_bytes(size) + need.n_bytes <= bank.spare
+    spare = problem.bank.spare_beside_tail(size)
+    need = _need(Sizes(problem.y.shape[0], size, problem.bank.n_kernels), problem.norm, problem.loss)
+    return spare is None or need.n_bytes <= spare
 
 
 def _steps_in_weights(norm: Norm, sizes: Sizes) -> bool:

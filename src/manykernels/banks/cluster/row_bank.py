@@ -33,6 +33,12 @@ class RowSource:
     raw : RowBlocks
     shapes : sequence of (int, int)
         Of the blocks.
+
+    Attributes
+    ----------
+    shape : (int, int)
+    sizes : ndarray of int
+        The rows of each block.
     targets : Targets or None
         What the tasks of the rows are; to be known before they are bound.
     unit : float
@@ -97,6 +103,7 @@ class RowBank(FeatureBank):
     can = OFFERS - {"coefficients", "tail"}
     has_few_samples = False  # type: ignore[assignment]  # that are here
     spare = None
+    held_on = "cpu"  # type: ignore[assignment]  # of the workers
 
     def __init__(
         self,

@@ -65,6 +65,11 @@ class DeviceBank(PackedBank):
         # They offer what the bank asks for; the packed rows that only blocks on the CPU need, they do not.
         self.storages: Any = list(storages)
 
+    @property
+    def held_on(self) -> str:  # type: ignore[override]
+        """The name of the device."""
+        return self.device.name
+
     def fill(self, weights: np.ndarray, out: np.ndarray) -> np.ndarray:
         """Write sum_k weights[k] K_k for weights of any sign to ``out``."""
         K = self.device.zeros(self.n_samples, self.n_samples)
@@ -105,7 +110,7 @@ class DeviceBank(PackedBank):
 
     def tail(self, size: int) -> DeviceBank:
         """Return the kernels on the last ``size`` samples, normalized as here."""
-        return DeviceBank(
+        part = DeviceBank(
             self.bound,
             self.X[-size:],
             self.normalization.tail(size),
@@ -115,6 +120,8 @@ class DeviceBank(PackedBank):
             self.precision,
             self._comes_back,
         )
+        part.spare = self.spare_beside_tail(size)
+        return part
 
 
 class DeviceRowsBank(DeviceBank):
