@@ -166,6 +166,18 @@ class CombinesToMatrix(ABC):
         return 0.0 if errors is None else float(weights @ errors)
 
 
+class CombinesByWeights:
+    """What banks share whose combined kernel is a :class:`WeighedKernel`: it is told the weights."""
+
+    def combine(self: Any, weights: np.ndarray, out: Any = None) -> Any:
+        """Return the combined kernel of non-negative weights; ``out`` is a workspace to use again."""
+        K = self.workspace() if out is None else out
+        weights = checked_weights(weights, self.n_kernels)
+        K.weigh(weights)
+        K.lost = self.lost_by_centering(weights)
+        return K
+
+
 class WeighedKernel(Rounded):
     """What combined kernels share that are no matrix in memory: they take other weights again and again.
 
@@ -184,11 +196,14 @@ class WeighedKernel(Rounded):
             self._renew()
 
     def _renew(self) -> None:
-        raise NotImplementedError
+        """Do what is to be done with other weights: here nothing."""
 
     def diagonal(self) -> np.ndarray:
         """Return the diagonal; every solve asks for it, and it is computed once."""
         if self._diagonal is None:
-            active = np.flatnonzero(self._weights)
-            self._diagonal = self._weights[active] @ self._bank.diagonal(active)
+            self._diagonal = self._computed_diagonal()
         return self._diagonal
+
+    def _computed_diagonal(self) -> np.ndarray:
+        active = np.flatnonzero(self._weights)
+        return self._weights[active] @ self._bank.diagonal(active)

@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.banks.asked import check_length, checked_places, checked_weights
-from manykernels.banks.combining import MOST_COARSE, coarse_samples
+from manykernels.banks.asked import check_length, checked_places
+from manykernels.banks.combining import MOST_COARSE, CombinesByWeights, WeighedKernel, coarse_samples
 from manykernels.banks.learned import Kept, LearnedKernel
 from manykernels.banks.packed import FACTOR_COLUMNS, PackedBank, bank_of_features, divided_weights
 from manykernels.banks.placement import PRECISIONS, UNIT_ROUNDOFFS, Placement
-from manykernels.compute.combined import Rounded
 from manykernels.compute.feature_table import BLOCKS_SHARE, FeatureTable, least_bytes
 from manykernels.compute.memory import human_bytes
 from manykernels.compute.triangles import triangle_size
@@ -36,7 +35,7 @@ _TRACE_ROWS = 4096
 _LANDMARKS = 0.75  # most of the budget that landmarks may take, and what they are chosen by
 
 
-class FeatureBank:
+class FeatureBank(CombinesByWeights):
     """Kernels as features of the training data.
 
     Parameters
@@ -206,11 +205,9 @@ class FeatureBank:
         """Return what :meth:`combine` writes to."""
         return CombinedFeatures(self)
 
-    def combine(self, weights: np.ndarray, out: Any = None) -> CombinedFeatures:
-        """Return sum_k weights[k] K_k by its features; ``out`` is a workspace to use again."""
-        K = self.workspace() if out is None else out
-        K.weigh(checked_weights(weights, self.n_kernels))
-        return K
+    def lost_by_centering(self, weights: np.ndarray) -> float:
+        """Return 0: features are centered before they are rounded."""
+        return 0.0
 
     def vectors(self, beta: np.ndarray) -> np.ndarray:
         """Return Z' beta_t for beta of shape (n_tasks, n), shape (n_tasks, n_columns)."""
@@ -304,7 +301,7 @@ class FeatureBank:
         return divided_weights(self.bound, weights, n_features)
 
 
-class CombinedFeatures(Rounded):
+class CombinedFeatures(WeighedKernel):
     """The combined kernel of a :class:`FeatureBank`, K = Z diag(columns) Z'.
 
     Attributes
@@ -317,27 +314,17 @@ class CombinedFeatures(Rounded):
     can = frozenset({"features"})
 
     def __init__(self, bank: FeatureBank) -> None:
-        self._bank, self.n_samples, self.table = bank, bank.n_samples, bank.table
-        self.unit_roundoff = bank.unit_roundoff
-        self._weights = np.zeros(bank.n_kernels)
-        self._diagonal: np.ndarray | None = None
+        super().__init__(bank)
+        self.table = bank.table
         self.failures: Counter[int] = Counter()
-
-    def weigh(self, weights: np.ndarray) -> None:
-        """Take other weights."""
-        if not np.array_equal(weights, self._weights):
-            self._weights, self._diagonal = weights.copy(), None
 
     @property
     def columns(self) -> np.ndarray:
         """The factor of each feature, shape (n_columns,)."""
         return self._bank.by_column(self._weights)
 
-    def diagonal(self) -> np.ndarray:
-        """Return the diagonal; it is computed once."""
-        if self._diagonal is None:
-            self._diagonal = self.table.row_squares(self.columns)
-        return self._diagonal
+    def _computed_diagonal(self) -> np.ndarray:
+        return self.table.row_squares(self.columns)
 
     def vectors(self, beta: np.ndarray) -> np.ndarray:
         """Return Z' beta_t, shape (n_tasks, n_columns)."""

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.banks.asked import checked_weights
-from manykernels.banks.combining import WeighedKernel, coarse_samples
+from manykernels.banks.combining import CombinesByWeights, WeighedKernel, coarse_samples
 from manykernels.banks.packed import PackedBank
 from manykernels.banks.placement import PRECISIONS
 from manykernels.banks.room import Room
@@ -29,7 +28,7 @@ _COARSE_MATRICES = 3
 _WORN = 1e-4
 
 
-class OnDemandBank(PackedBank):
+class OnDemandBank(CombinesByWeights, PackedBank):
     """A bank whose combined kernel is no matrix but rows on demand.
 
     Parameters
@@ -67,14 +66,6 @@ class OnDemandBank(PackedBank):
     def workspace(self) -> Any:
         """Return what :meth:`combine` writes to."""
         return CombinedRows(self, self._cache_bytes)
-
-    def combine(self, weights: np.ndarray, out: Any = None) -> Any:
-        """Return sum_k weights[k] K_k as rows on demand; ``out`` is a workspace to use again."""
-        K = self.workspace() if out is None else out
-        weights = checked_weights(weights, self.n_kernels)
-        K.weigh(weights)
-        K.lost = self.lost_by_centering(weights)
-        return K
 
     def products(self, beta: np.ndarray) -> list[np.ndarray]:
         """Return K_k beta_t for beta of shape (n_tasks, n): for each storage an array (n_tasks, n_held, n).

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.banks.asked import checked_weights
-from manykernels.banks.combining import WeighedKernel, coarse_samples
+from manykernels.banks.combining import CombinesByWeights, WeighedKernel, coarse_samples
 from manykernels.banks.device.storage import DeviceStorage
 from manykernels.banks.on_demand import OFFERS
 from manykernels.banks.packed import PackedBank
@@ -124,7 +123,7 @@ class DeviceBank(PackedBank):
         return part
 
 
-class DeviceRowsBank(DeviceBank):
+class DeviceRowsBank(CombinesByWeights, DeviceBank):
     """A bank of many samples, whose combined kernel stays on the device."""
 
     can = OFFERS
@@ -132,14 +131,6 @@ class DeviceRowsBank(DeviceBank):
     def workspace(self) -> Any:
         """Return what :meth:`combine` writes to."""
         return DeviceKernel(self)
-
-    def combine(self, weights: np.ndarray, out: Any = None) -> Any:
-        """Return sum_k weights[k] K_k on the device; ``out`` is a workspace to use again."""
-        K = self.workspace() if out is None else out
-        weights = checked_weights(weights, self.n_kernels)
-        K.weigh(weights)
-        K.lost = self.lost_by_centering(weights)
-        return K
 
     @property
     def coarse_size(self) -> int:  # type: ignore[override]
