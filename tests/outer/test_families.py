@@ -512,7 +512,7 @@ def test_families_keep_to_their_memory():
         bind_family(ProductKernels([Linear()], 5), big, placement=Placement(budget="10MB"))
     bound = bind_family(GaussianFamily(1e-3, 1e3), big, placement=Placement(budget="20MB"))
     best = bound.best(np.outer(big[:, 0], big[:, 0]))
-    assert bound.nodes.stack is None
+    assert bound.remembered.stack is None
     held = bind_family(GaussianFamily(1e-3, 1e3), big)
     assert held.best(np.outer(big[:, 0], big[:, 0])).value == pytest.approx(best.value)
-    assert held.nodes.stack is not None
+    assert held.remembered.stack is not None

@@ -24,7 +24,7 @@ from manykernels.banks.packed import PackedBank
 from manykernels.banks.parametric_bank import ParametricBank
 from manykernels.banks.placement import PRECISIONS, Data, Placement, Recipe
 from manykernels.banks.planning import device_holds, halves, plan_base, spare_of_family
-from manykernels.compute.gpu import Device, check_device
+from manykernels.compute.gpu import Device, check_device, has_double
 from manykernels.compute.memory import budget_bytes
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.checks import check_choice
@@ -129,7 +129,7 @@ def _bind_list(kernels: KernelBank, data: Data, recipe: Recipe, placement: Place
             "reserve": placement.reserve,
         }
         # The means of centered kernels are interpolated, on the CPU.
-        holds = device_holds(placement.device, placement.precision, is_centered=False)
+        holds = device_holds(has_double(placement.device), placement.precision, is_centered=False)
         on_cpu = placement.device == "cpu" or recipe.center or not holds
         kind: Callable[..., LadderBank] = LadderBank if on_cpu else partial(DeviceLadderBank, device=placement.device)
         parts.append(kind(ladders, places, data.X, data.weights, **options))
@@ -150,7 +150,7 @@ def bind_resolved(
     )
     if not normalization.fits_single:
         placement = replace(placement, precision="double")
-    if not device_holds(placement.device, placement.precision, recipe.center):
+    if not device_holds(has_double(placement.device), placement.precision, recipe.center):
         placement = placement.on_cpu()
     if placement.device != "cpu":
         return _bind_device(bound, data.X, weight, normalization, placement, comes_back)

@@ -11,7 +11,8 @@ from manykernels.banks.asked import checked_places, checked_weights
 from manykernels.banks.combining import CombinesToMatrix, put_together
 from manykernels.banks.ladder_bank import LadderBank
 from manykernels.banks.learned import Terms
-from manykernels.banks.packed import OFFERS, PackedBank
+from manykernels.banks.offers import LISTS
+from manykernels.banks.packed import PackedBank
 from manykernels.kernels.lazy_names import LazyNames, run_lengths
 from manykernels.kernels.normalize import Normalization
 
@@ -19,7 +20,7 @@ from manykernels.kernels.normalize import Normalization
 class CompositeBank(CombinesToMatrix):
     """The kernels of the parts, in the order of the parts."""
 
-    can = OFFERS
+    can = LISTS
 
     def __init__(self, parts: Sequence[PackedBank | LadderBank]) -> None:
         self.parts = list(parts)

@@ -15,6 +15,7 @@ import numpy as np
 from manykernels.banks.asked import check_length, checked_places
 from manykernels.banks.combining import MOST_COARSE, CombinesByWeights, WeighedKernel, coarse_samples
 from manykernels.banks.learned import Kept, LearnedKernel
+from manykernels.banks.offers import FEATURES
 from manykernels.banks.packed import FACTOR_COLUMNS, PackedBank, bank_of_features, divided_weights
 from manykernels.banks.placement import PRECISIONS, UNIT_ROUNDOFFS, Placement
 from manykernels.compute.feature_table import BLOCKS_SHARE, FeatureTable, least_bytes
@@ -27,7 +28,6 @@ from manykernels.kernels.missing import CENTER_NEEDS_ALL, observed, spread, ther
 from manykernels.kernels.normalize import LEAST_LEVEL, checked_diagonal, fit_single, too_small
 from manykernels.kernels.shared_distances import BoundKernel
 
-OFFERS = frozenset({"coefficients", "combine", "quad_forms", "derivative_forms", "largest_diagonals", "tail"})
 _CONSTANT = 1e-12
 # A table that takes no more is held in double precision: it is read from the cache, and no digits are lost.
 _SMALL_TABLE = 16 * 10**6
@@ -78,7 +78,7 @@ class FeatureBank(CombinesByWeights):
     ((2,), True)
     """
 
-    can = OFFERS
+    can = FEATURES
     concurrent = False  # it remembers its last products, and uses all cores by itself
     placement: Placement | None = None  # of `bind`
 

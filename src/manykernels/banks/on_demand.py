@@ -14,15 +14,13 @@ from typing import Any
 import numpy as np
 
 from manykernels.banks.combining import CombinesByWeights, WeighedKernel, coarse_samples
+from manykernels.banks.offers import ROWS
 from manykernels.banks.packed import PackedBank
 from manykernels.banks.placement import PRECISIONS
 from manykernels.banks.room import Room
 from manykernels.compute.rowcache import RowCache
 from manykernels.compute.triangles import triangle_size
 
-OFFERS = frozenset(
-    {"coefficients", "combine", "quad_forms", "derivative_forms", "diagonal", "largest_diagonals", "rows", "tail"}
-)
 _COARSE_MATRICES = 3
 # Sums and differences of coefficients this much larger have cost the products their digits: they are made anew.
 _WORN = 1e-4
@@ -51,7 +49,7 @@ class OnDemandBank(CombinesByWeights, PackedBank):
     True
     """
 
-    can = OFFERS
+    can = ROWS
     concurrent = False  # it remembers its last problem, and uses all cores by itself
 
     def __init__(self, bank: PackedBank, cache_bytes: int) -> None:

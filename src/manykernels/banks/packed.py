@@ -13,6 +13,7 @@ from manykernels.banks.asked import check_length, check_matrix, checked_places, 
 from manykernels.banks.combining import CombinesToMatrix
 from manykernels.banks.factor_storage import FactorStorage
 from manykernels.banks.learned import Terms
+from manykernels.banks.offers import LISTS
 from manykernels.banks.packed_storage import PackedStorage
 from manykernels.banks.pairs import PairValues
 from manykernels.banks.placement import UNIT_ROUNDOFFS
@@ -25,24 +26,6 @@ from manykernels.kernels.feature_maps import FeatureMaps, have_features
 from manykernels.kernels.normalize import Normalization
 from manykernels.kernels.shared_distances import BoundKernel, make_groups
 
-# What a finite set of kernels can do; an optimizer that needs more is refused before any work.
-OFFERS = frozenset(
-    {
-        "centered_squares",
-        "coefficients",
-        "combine",
-        "quad_forms",
-        "matvecs",
-        "rows",
-        "diagonal",
-        "inner_products",
-        "largest_diagonals",
-        "derivative_forms",
-        "peaks",
-        "subset",
-        "tail",
-    }
-)
 # Kernels of no more features than this are kept as factors.
 FACTOR_COLUMNS = 32
 
@@ -124,7 +107,7 @@ class PackedBank(CombinesToMatrix):
         Relative error of the kernel values that are held.
     """
 
-    can = OFFERS
+    can = LISTS
 
     def __init__(
         self,

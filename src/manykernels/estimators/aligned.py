@@ -31,7 +31,6 @@ from manykernels.estimators.predictor import Predictor
 from manykernels.estimators.solving import print_placement, watched
 from manykernels.estimators.training import Training, read_rows, read_weight, table_of
 from manykernels.kernels import GaussianFamily
-from manykernels.kernels.standard import tell_choice
 
 SHRINKAGES = (0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 # Whole numbers that differ in more than this many values are hardly classes.
@@ -78,10 +77,10 @@ class AlignedEstimator(KernelEstimator):
         ``target_of`` makes a Target of the targets of some samples and their weights.
         """
         table, samples = training.table, training.samples
-        tell_choice(self.kernels, table)
+        kernels = self.kernels if self._has_family else self._bank(table, tells=True)
         self._check_views(training.X, table)
         place = self._place(samples.rows.size)  # what does not fit is refused before anything is held out
-        print_placement(self, repr(self.kernels if self._has_family else self._bank(table)), place)
+        print_placement(self, repr(kernels), place)
         X, y, weight = training.X[samples.rows], training.target, samples.weight
 
         def learn(kernels: Any, part: Any = slice(None)) -> Aligned:

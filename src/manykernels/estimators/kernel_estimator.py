@@ -30,10 +30,10 @@ class KernelEstimator(BaseEstimator):
 
     _predictors: list[Predictor]
 
-    def _bank(self, X: Any) -> KernelBank:
+    def _bank(self, X: Any, *, tells: bool = False) -> KernelBank:
         if isinstance(self.kernels, str):
             check_choice("kernels", self.kernels, ("standard",))
-        return as_bank(self.kernels, X)
+        return as_bank(self.kernels, X, tells=tells)
 
     @property
     def _has_family(self) -> bool:

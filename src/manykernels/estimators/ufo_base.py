@@ -35,7 +35,6 @@ from manykernels.estimators.solving import check_costs, check_finite, needs_digi
 from manykernels.estimators.training import Training, take
 from manykernels.kernels.feature_maps import FeatureMaps
 from manykernels.kernels.missing import check_views
-from manykernels.kernels.standard import tell_choice
 from manykernels.losses import JointLoss
 from manykernels.losses.codes import CUSTOM
 from manykernels.norms.elastic import ElasticNorm
@@ -221,10 +220,9 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         return Placement(self.memory_budget, storage="recomputed")
 
     def _bound(self, table: Any, X: Any, weight: np.ndarray, precision: str = "single") -> ExplicitBank:
-        tell_choice(self.kernels, table)
         recipe = Recipe(self.normalize, check=self.check_kernels)
         place = replace(self._wish(), precision=precision)
-        kernels = self._bank(table)
+        kernels = self._bank(table, tells=True)
         kernels.require_plain(type(self).__name__)
         bound: ExplicitBank = bind(kernels.written_out(), Data(X, table, weight), recipe, place)
         # A kernel is augmented by a constant of its own size, which for kernels of mean diagonal 1 is 1.

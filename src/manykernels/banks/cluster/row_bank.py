@@ -12,15 +12,15 @@ from manykernels.banks.cluster import row_block as on_worker
 from manykernels.banks.cluster.row_block import FeaturePlan, Targets
 from manykernels.banks.cluster.row_blocks import RowBlocks
 from manykernels.banks.combining import coarse_samples
-from manykernels.banks.features import OFFERS, FeatureBank
+from manykernels.banks.features import FeatureBank
+from manykernels.banks.offers import FEATURES
 from manykernels.banks.packed import PackedBank, bank_of_features
 from manykernels.banks.placement import PRECISIONS
+from manykernels.banks.planning import COARSE_BYTES
 from manykernels.core.protocols import Measured
 from manykernels.kernels.approximate import approximate_kernels, errors_of_values, lost_traces
 from manykernels.kernels.kernel_bank import KernelBank
 from manykernels.kernels.shared_distances import BoundKernel
-
-_COARSE_BYTES = 2 * 10**8
 
 
 class RowSource:
@@ -100,7 +100,7 @@ class RowBank(FeatureBank):
     """
 
     # Coefficients of the dual problem are nowhere, and which rows are the last, nobody knows.
-    can = OFFERS - {"coefficients", "tail"}
+    can = FEATURES - {"coefficients", "tail"}
     has_few_samples = False  # type: ignore[assignment]  # that are here
     spare = None
     held_on = "cpu"  # type: ignore[assignment]  # of the workers
@@ -177,7 +177,7 @@ class RowBank(FeatureBank):
     @property
     def coarse_size(self) -> int:
         """How many rows a problem may have that is solved on the driver for a first guess of the weights."""
-        return int(min(coarse_samples(self.n_samples), _COARSE_BYTES // (8 * max(int(self.first[-1]), 1))))
+        return int(min(coarse_samples(self.n_samples), COARSE_BYTES // (8 * max(int(self.first[-1]), 1))))
 
     def tail(self, size: int) -> PackedBank:
         """Return the kernels on so many random rows: for a first guess, these do."""

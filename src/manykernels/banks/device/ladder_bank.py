@@ -16,10 +16,8 @@ from manykernels.banks.device.distances import DistanceStack
 from manykernels.banks.device.views import View
 from manykernels.banks.ladder_bank import LadderBank
 from manykernels.banks.placement import PRECISIONS, UNIT_ROUNDOFFS
-from manykernels.compute.gpu import Device, gaussian_rates
+from manykernels.compute.gpu import Device, device_budget, gaussian_rates
 from manykernels.kernels.ladder import GaussianLadder
-
-_SHARE = 0.8  # of the device's free memory
 
 
 class DeviceLadderBank(LadderBank):
@@ -53,7 +51,7 @@ class DeviceLadderBank(LadderBank):
         leaders = [owner.index(s) for s in range(len(sets))]
         views = [View(self.device, X[:, places[f][0]], "distance") for f in leaders]
         matrix = np.dtype(PRECISIONS[precision]).itemsize * X.shape[0] ** 2 * len(views)
-        hold = storage != "recomputed" and matrix <= _SHARE * self.device.free_bytes()
+        hold = storage != "recomputed" and matrix <= device_budget(self.device)
         self._stack = DistanceStack(self.device, views, dtype, hold)
         self._set_of = np.repeat(owner, [len(ladder) for ladder in ladders])
         units = np.array([view.unit for view in views])[self._set_of]

@@ -9,7 +9,7 @@ import numpy as np
 
 from manykernels.banks.combining import CombinesByWeights, WeighedKernel, coarse_samples
 from manykernels.banks.device.storage import DeviceStorage
-from manykernels.banks.on_demand import OFFERS
+from manykernels.banks.offers import ROWS
 from manykernels.banks.packed import PackedBank
 from manykernels.banks.packed_storage import PackedStorage
 from manykernels.banks.placement import PRECISIONS
@@ -21,8 +21,6 @@ from manykernels.kernels.shared_distances import BoundKernel
 
 # With fewer samples, a pass over a few kernels is over on the CPU before a device has begun.
 _FEW_SAMPLES = 512
-# From here on the combined kernel stays on the device, and so do the products of the inner solver with it.
-LARGE = 3000
 
 
 class DeviceBank(PackedBank):
@@ -126,7 +124,7 @@ class DeviceBank(PackedBank):
 class DeviceRowsBank(CombinesByWeights, DeviceBank):
     """A bank of many samples, whose combined kernel stays on the device."""
 
-    can = OFFERS
+    can = ROWS
 
     def workspace(self) -> Any:
         """Return what :meth:`combine` writes to."""
