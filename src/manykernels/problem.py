@@ -78,8 +78,6 @@ class Problem(MachineProblem):
     C : ndarray of shape (n_tasks, n_samples)
         Weight of the loss of each sample.
     fit_intercept : bool
-    memory : int, optional
-        Bytes that a solver may take beside the bank: ``solver="auto"`` leaves out methods that need more.
     offset : float
         What will be added to the intercepts: a huge one leaves them few digits, which the certificate is to see.
 
@@ -108,7 +106,6 @@ class Problem(MachineProblem):
     y: np.ndarray
     C: np.ndarray
     fit_intercept: bool = True
-    memory: int | None = None
     offset: float = 0.0
 
     @property

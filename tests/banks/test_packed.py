@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from manykernels import MKLClassifier
 from manykernels.banks import Placement, Recipe, bind
-from manykernels.banks.storage import FactorStorage
+from manykernels.banks.factor_storage import FactorStorage
 from manykernels.compute.triangles import triangle_size
 from manykernels.kernels import (
     Dirichlet,

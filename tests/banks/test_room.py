@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from manykernels.banks import Placement, bind
+from manykernels.banks.factor_storage import FactorStorage
+from manykernels.banks.packed_storage import PackedStorage
+from manykernels.banks.recomputed_storage import RecomputedStorage
 from manykernels.banks.room import Room
-from manykernels.banks.storage import FactorStorage, PackedStorage, RecomputedStorage
 from manykernels.compute.triangles import triangle_size
 from manykernels.kernels import Gaussian, GaussianLadder, KernelBank, Linear, Polynomial
 
@@ -93,8 +95,8 @@ def test_few_factors_at_a_time_give_the_same(monkeypatch):
     kernels = [Linear(columns=[j]) for j in range(4)] + [Polynomial(3, columns=[j]) for j in range(4)]
     bank = bind(KernelBank(kernels), X, placement=Placement(storage="factors"))
     bank.room = Room(0)
-    monkeypatch.setattr("manykernels.banks.storage._GATHERED", 8 * N * 5)
-    monkeypatch.setattr("manykernels.banks.storage._KEPT", 0)
+    monkeypatch.setattr("manykernels.banks.factor_storage._GATHERED", 8 * N * 5)
+    monkeypatch.setattr("manykernels.banks.factor_storage._KEPT", 0)
     monkeypatch.setattr(FactorStorage._pieces, "__defaults__", (8 * N * 5,))
     part, grams = bank.subset(np.array([0, 2, 4, 5, 7])), naive(kernels)[[0, 2, 4, 5, 7]]
     beta = np.random.default_rng(1).normal(size=N)

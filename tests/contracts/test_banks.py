@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from manykernels.banks import Approximation, Placement, Recipe, bind
+from manykernels.compute.gpu import Device, has_device
 from manykernels.core.protocols import Bank
 from manykernels.core.solver import Solver
 from manykernels.kernels import Dirichlet, Gaussian, KernelBank, Linear, Polynomial
@@ -20,6 +22,7 @@ from tests.contracts.making import (
     dual_of,
     every_kind,
     every_setting,
+    make,
     marked,
     matrix_of,
     matrix_on_workers,
@@ -590,6 +593,12 @@ def test_bad_settings_are_named(settings, named):
         bind_with(KernelBank([Linear()]), np.eye(3), **settings)
 
 
+@every_kind()
+def test_an_unknown_normalization_is_refused(make_bank, kind):
+    with pytest.raises(ValueError, match=r"^normalize must"):
+        make_bank(kind, normalize="nonsense")
+
+
 def test_every_set_of_kernels_is_tested():
     """The sets hold ladders beside plain kernels, and a kernel of a user's own."""
     assert {kind.set for kind in KINDS.values()} == set(SETS)
@@ -597,9 +606,72 @@ def test_every_set_of_kernels_is_tested():
 
 
 @every_kind()
-def test_a_bank_says_where_its_kernels_are(make_bank, kind):
-    bank = make_bank(kind)
+@pytest.mark.parametrize("center", [False, True], ids=["raw", "centered"])
+@pytest.mark.parametrize("precision", ["single", "double"])
+def test_a_bank_says_what_became_of_its_kernels(make_bank, kind, precision, center):
+    """Where they are and with how many digits, not what was wished for."""
+    if center and not kind.centers:
+        pytest.skip("a kernel that is no sum is not centered")
+    settings = {"center": True} if center else {}
+    bank = make_bank(kind, precision=precision, **settings)
     where, _, how = kind.name.rpartition(" ")
-    assert bank.placement.device == ("torch:cpu" if where == "device" else "cpu")
+    # The means of centered ladders are interpolated, on the CPU; plain kernels beside them stay on the device.
+    is_there = where == "device" and not (center and how == "ladder")
+    assert bank.placement.device == bank.held_on == ("torch:cpu" if is_there else "cpu")
+    assert bank.placement.precision == bank.precision
+    assert bank.placement.spare == bank.spare
     assert (bank.placement.client is not None) == (where == "dask")
     assert (bank.placement.approximation is not None) == (how in ("nystroem", "fourier") or kind.name == "dask rows")
+    if precision == "double":
+        assert bank.precision == "double"
+
+
+@pytest.mark.parametrize("device", ["cpu", "torch:cpu"])
+def test_one_kernel_with_parameters_is_in_double_precision_on_the_cpu(device):
+    if device != "cpu" and not has_device(device):
+        pytest.skip("needs torch")
+    place = Placement(10**8, device, client="never asked", precision="single")
+    found = bind([Gaussian(1.0), Gaussian(2.0)], train_and_test()[0], Recipe(combination="product"), place).placement
+    assert (found.precision, found.device, found.client) == ("double", "cpu", None)
+
+
+@every_kind(among=[name for name in KINDS if name.startswith("device")])
+@pytest.mark.parametrize("precision", ["single", "double"])
+def test_a_device_without_double_precision_hands_what_needs_it_to_the_cpu(kind, precision, monkeypatch):
+    own = Device.__init__
+
+    def poor(self, *rest, **options):
+        own(self, *rest, **options)
+        self.has_double, self.wide = False, self.torch.float32
+
+    monkeypatch.setattr(Device, "__init__", poor)
+    bank = make(kind, precision=precision)
+    assert bank.placement.precision == bank.precision
+    assert bank.placement.device == ("cpu" if bank.precision == "double" else "torch:cpu")
+
+
+@every_kind()
+def test_several_problems_at_once_are_for_banks_that_have_no_device_and_no_memory_of_the_last(make_bank, kind):
+    where, _, how = kind.name.rpartition(" ")
+    alone = where in ("device", "dask") or how in ("rows", "nystroem", "fourier")
+    assert make_bank(kind).concurrent == (not alone)
+
+
+@every_kind("tail", among=[name for name in HERE if name != "product"])
+def test_what_a_solver_may_take_is_what_the_plan_says_and_beside_a_tail_no_more(kind):
+    """None where nobody counts; of features it is what the table leaves of the budget."""
+    where, _, how = kind.name.rpartition(" ")
+    options = {"device": "torch:cpu"} if where else {}
+    counts_itself = how in ("nystroem", "fourier")
+    if counts_itself:
+        options["approximation"] = Approximation(how, 64)
+    storage = how if how in ("packed", "factors", "recomputed", "rows") else "auto"
+    for spare in (None, 10**7):
+        place = Placement(10**8, storage=storage, spare=spare, **options)
+        bank = bind(KernelBank(kind.kernels.given), train_and_test()[0], Recipe(), place, 0)
+        assert counts_itself or bank.spare == spare
+        assert bank.placement.spare == bank.spare
+        assert bank.tail(20).spare == bank.spare_beside_tail(20)
+    assert 0 < bank.spare_beside_tail(20) <= (10**8 if counts_itself else 10**7 + 10**8)
+    if how not in ("rows", "nystroem", "fourier"):
+        assert bank.spare_beside_tail(20) == bank.spare

@@ -23,7 +23,16 @@ from manykernels import (
 from manykernels.compute.memory import human_bytes
 from manykernels.core.progress import listen
 from manykernels.estimators import running
-from manykernels.kernels import Gaussian, Kernel, KernelBank, Linear, Polynomial, Precomputed
+from manykernels.kernels import (
+    Gaussian,
+    GaussianFamily,
+    GaussianLadder,
+    Kernel,
+    KernelBank,
+    Linear,
+    Polynomial,
+    Precomputed,
+)
 from tests.estimators.refusals import ALL_ZERO
 
 RNG = np.random.default_rng(0)
@@ -117,6 +126,28 @@ def test_parameters_of_the_regressor(parameters):
 def test_class_weights_that_fit_no_class(class_weight):
     with pytest.raises((ValueError, TypeError), match="class_weight"):
         MKLClassifier(KERNELS, class_weight=class_weight).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"kernels": [GaussianLadder(low=0.5, high=2.0, count=5)]},
+        {"kernels": [Gaussian(1.0)], "combination": "product"},
+        {"kernels": [Gaussian(1.0)], "approximation": "nystroem"},
+        {"kernels": GaussianFamily(0.5, 2.0)},
+    ],
+    ids=shown,
+)
+@pytest.mark.parametrize("normalize", ["nonsense", ["trace"], 1], ids=shown)
+def test_an_unknown_normalization_is_refused_however_kernels_are_held(settings, normalize):
+    assert_refuses(lambda: MKLClassifier(**settings, normalize=normalize).fit(X, Y), "normalize must be")
+
+
+@pytest.mark.parametrize(
+    "kind", [MKLClassifier, MKLRegressor, UFOMKLClassifier, TwoStageMKLClassifier, AlignedKernel, MKLClassifierCV]
+)
+def test_an_unknown_normalization_is_refused_by_all_estimators(kind):
+    assert_refuses(lambda: kind(KERNELS, normalize="nonsense").fit(X, Y), "normalize must be")
 
 
 def test_constructors_store_and_do_not_judge():

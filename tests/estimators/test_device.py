@@ -142,13 +142,13 @@ def test_values_beyond_single_precision_leave_a_device_without_double_precision(
     assert "; 'torch:cpu' lacks the double precision that they need; the kernels get " in place
 
 
-def test_a_plan_for_a_device_without_double_precision_is_one_for_the_cpu(poor_device):
+def test_a_plan_for_a_device_without_double_precision_is_one_for_the_cpu():
     """Where the digits are known to be needed, and memory is scarce: a smooth loss takes no rows of the CPU."""
     extent, need = Extent(2000, 1, 10), Need(2 * 8 * 2000**2, asks=frozenset({"combine"}), smooth=True)
     wish = Placement("20MB", "torch:cpu", precision="double")
     with pytest.raises(MemoryError, match="the combined kernel of 2000 samples and its solver"):
-        plan(extent, need, wish)
-    assert plan(extent, need, replace(wish, precision="single")).device == "torch:cpu"
+        plan(extent, need, wish, has_double=False)
+    assert plan(extent, need, replace(wish, precision="single"), has_double=False).device == "torch:cpu"
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from sklearn.model_selection import GridSearchCV
 from manykernels import MKLClassifier, MKLRegressor, load, mkl_path
 from manykernels.banks import binding
 from manykernels.banks.collection import Collection
+from manykernels.banks.packed_storage import PackedStorage
 from manykernels.banks.planning import HEADROOM
-from manykernels.banks.storage import PackedStorage
 from manykernels.compute.triangles import triangle_size
 from manykernels.core.progress import listen
 from manykernels.estimators import base

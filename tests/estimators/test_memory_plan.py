@@ -19,7 +19,7 @@ from manykernels.banks.planning import HEADROOM
 from manykernels.compute.memory import human_bytes
 from manykernels.core.solver import Need, Sizes, Solver
 from manykernels.estimators import base
-from manykernels.kernels import Gaussian, GaussianLadder, KernelBank, ParametricKernel
+from manykernels.kernels import Gaussian, GaussianLadder, KernelBank, ParametricKernel, standard
 from manykernels.losses import Hinge, Logistic
 from manykernels.norms import LpNorm
 from manykernels.outer.group_lasso import GROUP_LASSO
@@ -32,7 +32,8 @@ Y = X[:, 0] * X[:, 1] > 0
 
 def planned(n, budget, loss=None, norms=(), **settings):
     model = MKLClassifier(KERNELS, memory_budget=budget, **settings)
-    return model._place((1, n), Data(X, X), loss or Hinge(), norms=norms)
+    data = Data(X, X)
+    return model._place(model._listed(data), (1, n), data, loss or Hinge(), norms=norms)
 
 
 @pytest.mark.parametrize("norm", [1, 1.5, 2, 4])
@@ -64,14 +65,25 @@ def test_a_path_tells_its_plan_all_norms(monkeypatch):
 
     real = base.BaseMKL._place
 
-    def spy(model, shape, data, loss, precision, norms):
+    def spy(model, listed, shape, data, loss, precision, norms):
         seen.append([norm.p for norm in norms])
-        return real(model, shape, data, loss, precision, norms)
+        return real(model, listed, shape, data, loss, precision, norms)
 
     monkeypatch.setattr(base.BaseMKL, "_place", spy)
     mkl_path(KERNELS[::10], X, Y, Cs=[1.0], norms=(2, 1))
     MKLClassifierCV(KERNELS[::10], Cs=[1.0], norms=(2, 1), cv=2).fit(X, Y)
     assert seen[:3] == [[2.0, 1.0]] * 3
+
+
+def test_the_kernels_are_listed_once_for_all_fits_of_a_path(monkeypatch):
+    """With the digits of the second bank and the plans of both, too."""
+    seen = []
+    real = standard.choose
+    monkeypatch.setattr(standard, "choose", lambda data: seen.append(1) or real(data))
+    MKLClassifier(tol=1e-6).fit(X, Y)
+    assert len(seen) == 1
+    mkl_path("standard", X, Y, Cs=[0.1, 1.0], norms=(1, 2))
+    assert len(seen) == 2
 
 
 def test_the_interior_point_is_left_out_where_it_has_no_memory(monkeypatch):
@@ -96,7 +108,7 @@ def test_separate_classes_side_by_side_have_matrices_of_their_own():
     plans = []
     for n_jobs in (1, 3):
         model = MKLClassifier(KERNELS, memory_budget=budget, n_jobs=n_jobs, **settings)
-        plans.append(model._place((3, n), Data(X, X), Hinge()))
+        plans.append(model._place(model._listed(Data(X, X)), (3, n), Data(X, X), Hinge()))
     assert plans[1].spare == 3 * plans[0].spare
 
 
@@ -107,7 +119,7 @@ def test_rows_of_numbers_for_every_kernel_count(settings):
     plans = []
     for own in ({}, settings):
         model = MKLClassifier(bank, norm=2, memory_budget=budget, **own)
-        plans.append(model._place((1, n), Data(X, X), Hinge()))
+        plans.append(model._place(model._listed(Data(X, X)), (1, n), Data(X, X), Hinge()))
     assert plans[0].budget - plans[1].budget == 8 * 5000 * n
 
 
@@ -153,8 +165,9 @@ def test_the_plan_counts_the_weights_that_are_learned(settings, count):
         raise AssertionError
 
     model = MKLClassifier(solver=Solver("spy", first, need=need), **settings)
-    assert model._extent((1, 300), Data(X, X)).n_kernels == count
-    model._need((1, 300), Data(X, X), Hinge())
+    listed = model._listed(Data(X, X))
+    assert model._extent(listed, (1, 300), Data(X, X)).n_kernels == count
+    model._need(listed, (1, 300), Hinge())
     assert sizes == [Sizes(1, 300, count)]
 
 

@@ -28,8 +28,9 @@ class Sized:
     """A problem of which only the sizes are looked at."""
 
     def __init__(self, p, n_samples, n_kernels):
-        self.norm, self.loss, self.y, self.memory = LpNorm(p), Hinge(), np.empty((1, n_samples)), None
-        self.bank = type("Bank", (), {"n_kernels": n_kernels, "can": PackedBank.can, "coarse_size": None})
+        self.norm, self.loss, self.y = LpNorm(p), Hinge(), np.empty((1, n_samples))
+        sizes = {"n_kernels": n_kernels, "coarse_size": None, "spare": None}
+        self.bank = type("Bank", (), {"can": PackedBank.can, **sizes})
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from manykernels.banks.device.features import DeviceFeatureBank
 from manykernels.banks.device.ladder_bank import DeviceLadderBank
 from manykernels.banks.device.layout import plan_device
 from manykernels.banks.device.packed import DeviceBank, DeviceRowsBank
+from manykernels.banks.factor_storage import FactorStorage
 from manykernels.banks.features import FeatureBank
 from manykernels.banks.ladder_bank import LadderBank
 from manykernels.banks.layout import plan_storages
@@ -23,16 +24,16 @@ from manykernels.banks.packed import PackedBank
 from manykernels.banks.parametric_bank import ParametricBank
 from manykernels.banks.placement import PRECISIONS, Data, Placement, Recipe
 from manykernels.banks.planning import device_holds, halves, plan_base, spare_of_family
-from manykernels.banks.storage import FactorStorage
-from manykernels.compute.gpu import Device, check_device
+from manykernels.compute.gpu import Device, check_device, has_double
 from manykernels.compute.memory import budget_bytes
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.checks import check_choice
 from manykernels.core.notices import warn
+from manykernels.core.protocols import ExplicitBank
 from manykernels.kernels.family import NORMALIZATIONS, BoundFamily, Family
 from manykernels.kernels.gaussian_product import GaussianProduct
 from manykernels.kernels.kernel_bank import KernelBank
-from manykernels.kernels.normalize import Normalization, learn_normalization
+from manykernels.kernels.normalize import KINDS, Normalization, learn_normalization
 from manykernels.kernels.parametric import ParametricKernel
 from manykernels.kernels.shared_distances import BoundKernel
 
@@ -72,13 +73,14 @@ def bind(kernels: Any, data: Any, recipe: Recipe = _ALONE, placement: Placement 
     (20, 20)
     """
     data = Data.of(data)
+    check_choice("normalize", recipe.normalize, KINDS)
     check_choice("precision", placement.precision, PRECISIONS)
     check_device(placement.device)
     if placement.approximation is not None:
         return _placed(_bind_features(_as_bank(kernels), data, recipe, placement, seed), placement)
     data = data.in_memory()
     if not recipe.is_sum:
-        return _placed(_bind_one(kernels, data, recipe), placement)
+        return _placed(_bind_one(kernels, data, recipe), replace(placement, client=None))
     if placement.client is not None:
         from manykernels.banks.cluster.bank import bind_on_workers  # noqa: PLC0415 - it needs an optional dependency
 
@@ -90,9 +92,10 @@ def bind(kernels: Any, data: Any, recipe: Recipe = _ALONE, placement: Placement 
 
 
 def _placed(bank: Any, placement: Placement) -> Any:
-    """Return a bank that says where it is: as it was planned, unless something else became of that."""
+    """Return a bank that says where it is, and what a solver may take beside it: as planned, or what became of that."""
     if bank.placement is None:
-        bank.placement = placement
+        bank.spare = placement.spare if bank.spare is None else bank.spare
+        bank.placement = replace(placement, precision=bank.precision, device=bank.held_on, spare=bank.spare)
     return bank
 
 
@@ -125,8 +128,9 @@ def _bind_list(kernels: KernelBank, data: Data, recipe: Recipe, placement: Place
             "precision": placement.precision,
             "reserve": placement.reserve,
         }
-        # The means of centered kernels are interpolated.
-        on_cpu = placement.device == "cpu" or recipe.center
+        # The means of centered kernels are interpolated, on the CPU.
+        holds = device_holds(has_double(placement.device), placement.precision, is_centered=False)
+        on_cpu = placement.device == "cpu" or recipe.center or not holds
         kind: Callable[..., LadderBank] = LadderBank if on_cpu else partial(DeviceLadderBank, device=placement.device)
         parts.append(kind(ladders, places, data.X, data.weights, **options))
     return parts[0] if len(parts) == 1 else CompositeBank(parts)
@@ -146,7 +150,7 @@ def bind_resolved(
     )
     if not normalization.fits_single:
         placement = replace(placement, precision="double")
-    if not device_holds(placement.device, placement.precision, recipe.center):
+    if not device_holds(has_double(placement.device), placement.precision, recipe.center):
         placement = placement.on_cpu()
     if placement.device != "cpu":
         return _bind_device(bound, data.X, weight, normalization, placement, comes_back)
@@ -251,11 +255,12 @@ def bind_family(family: Family, data: Any, recipe: Recipe = _ALONE, placement: P
         raise ValueError(
             f"normalize={recipe.normalize!r} is not for a family of kernels: take 'mean_diag', 'trace' or None."
         )
-    budget, base = budget_bytes(placement.budget), None
+    budget = budget_bytes(placement.budget)
+    base: ExplicitBank | None = None
     if family.base is not None:
         base = bind(family.base, data, recipe, plan_base(family, data.X.shape[0], placement))
     bound = family.on(data.X, data.table, data.weights, recipe.normalize, budget, base)
-    bound.spare = spare_of_family(base, budget)
+    bound.spare = spare_of_family(None if base is None else base.room.left, budget)
     return bound
 
 

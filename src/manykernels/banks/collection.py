@@ -6,11 +6,14 @@ from collections.abc import Hashable
 
 import numpy as np
 
+from manykernels.banks.factor_storage import FactorStorage
 from manykernels.banks.layout import SMALL_RANK
 from manykernels.banks.packed import PackedBank
-from manykernels.banks.placement import PRECISIONS
+from manykernels.banks.placement import PRECISIONS, UNIT_ROUNDOFFS
+from manykernels.banks.recomputed_storage import RecomputedStorage
 from manykernels.banks.room import Room
-from manykernels.banks.storage import FactorStorage, RecomputedStorage, Storage
+from manykernels.banks.storage import Storage
+from manykernels.compute.combined import CombinedMatrix
 from manykernels.kernels.family import BoundFamily, Member
 from manykernels.kernels.normalize import Normalization
 from manykernels.kernels.shared_distances import make_groups
@@ -66,6 +69,10 @@ class Collection:
         own = Normalization(np.array([member.scale]), None, None, None, np.array(self._largest[-1:]))
         source = RecomputedStorage([member.kernel], np.array([0]), X, own, PRECISIONS[self.precision])
         (self._storage_of[k],) = source.held(self.room)
+
+    def workspace(self) -> CombinedMatrix:
+        """Return what the banks write their combined kernels to, however many kernels there will be."""
+        return CombinedMatrix.empty(self.family.n_samples, UNIT_ROUNDOFFS[self.precision])
 
     def matrix(self, k: int) -> np.ndarray:
         """Return the matrix of a kernel, shape (n, n)."""

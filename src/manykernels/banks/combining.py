@@ -75,12 +75,14 @@ class CombinesToMatrix(ABC):
     # How many samples a problem may have that is solved for a first guess: None where the matrix itself is there.
     coarse_size: int | None = None
 
-    # Where features are more than samples, matrices of those may do; a first guess has so many bytes beside the bank.
+    # Where features are more than samples, matrices of those may do.
     has_few_samples: bool = False
-    spare: int | None = None
     # Several problems may use the bank at once.
     concurrent: bool = True
-    # Where the kernels are held and why; None of a part of a bank.
+    # "cpu", or the device that holds kernels.
+    held_on: str = "cpu"
+    # Bytes that a solver may take beside the bank, and where the kernels are held and why: `bind` says so.
+    spare: int | None = None
     placement: Placement | None = None
 
     @property
@@ -88,9 +90,9 @@ class CombinesToMatrix(ABC):
         """What a fitted estimator says of this bank beside what it says of all."""
         return {}
 
-    def tail_bytes(self, size: int) -> int:
-        """Return the bytes that ``tail`` takes."""
-        return 0
+    def spare_beside_tail(self, size: int) -> int | None:
+        """Return the bytes that a solver may take beside the bank and ``tail(size)``, which shares what is held."""
+        return self.spare
 
     @property
     def centering_errors(self) -> np.ndarray | None:
@@ -164,6 +166,18 @@ class CombinesToMatrix(ABC):
         return 0.0 if errors is None else float(weights @ errors)
 
 
+class CombinesByWeights:
+    """What banks share whose combined kernel is a :class:`WeighedKernel`: it is told the weights."""
+
+    def combine(self: Any, weights: np.ndarray, out: Any = None) -> Any:
+        """Return the combined kernel of non-negative weights; ``out`` is a workspace to use again."""
+        K = self.workspace() if out is None else out
+        weights = checked_weights(weights, self.n_kernels)
+        K.weigh(weights)
+        K.lost = self.lost_by_centering(weights)
+        return K
+
+
 class WeighedKernel(Rounded):
     """What combined kernels share that are no matrix in memory: they take other weights again and again.
 
@@ -182,11 +196,14 @@ class WeighedKernel(Rounded):
             self._renew()
 
     def _renew(self) -> None:
-        raise NotImplementedError
+        """Do what is to be done with other weights: here nothing."""
 
     def diagonal(self) -> np.ndarray:
         """Return the diagonal; every solve asks for it, and it is computed once."""
         if self._diagonal is None:
-            active = np.flatnonzero(self._weights)
-            self._diagonal = self._weights[active] @ self._bank.diagonal(active)
+            self._diagonal = self._computed_diagonal()
         return self._diagonal
+
+    def _computed_diagonal(self) -> np.ndarray:
+        active = np.flatnonzero(self._weights)
+        return self._weights[active] @ self._bank.diagonal(active)

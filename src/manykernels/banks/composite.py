@@ -11,7 +11,8 @@ from manykernels.banks.asked import checked_places, checked_weights
 from manykernels.banks.combining import CombinesToMatrix, put_together
 from manykernels.banks.ladder_bank import LadderBank
 from manykernels.banks.learned import Terms
-from manykernels.banks.packed import OFFERS, PackedBank
+from manykernels.banks.offers import LISTS
+from manykernels.banks.packed import PackedBank
 from manykernels.kernels.lazy_names import LazyNames, run_lengths
 from manykernels.kernels.normalize import Normalization
 
@@ -19,7 +20,7 @@ from manykernels.kernels.normalize import Normalization
 class CompositeBank(CombinesToMatrix):
     """The kernels of the parts, in the order of the parts."""
 
-    can = OFFERS
+    can = LISTS
 
     def __init__(self, parts: Sequence[PackedBank | LadderBank]) -> None:
         self.parts = list(parts)
@@ -28,6 +29,8 @@ class CompositeBank(CombinesToMatrix):
         self.X, self.sample_weight = parts[0].X, parts[0].sample_weight
         self.is_centered, self.is_cosine = parts[0].is_centered, parts[0].is_cosine
         self.precision = "single" if any(part.precision == "single" for part in parts) else "double"
+        self.concurrent = all(part.concurrent for part in parts)
+        self.held_on = next((part.held_on for part in parts if part.held_on != "cpu"), "cpu")
         self.unit_roundoff = max(part.unit_roundoff for part in parts)
         self.names: Sequence[str] = Chained([part.names for part in parts])
         self.groups: Sequence[str] = Chained([part.groups for part in parts])
@@ -119,7 +122,9 @@ class CompositeBank(CombinesToMatrix):
 
     def tail(self, size: int) -> CompositeBank:
         """Return the kernels on the last ``size`` samples, normalized as here; what is held in memory is shared."""
-        return CompositeBank([part.tail(size) for part in self.parts])
+        part = CompositeBank([part.tail(size) for part in self.parts])
+        part.spare = self.spare_beside_tail(size)
+        return part
 
     def terms(self, weights: np.ndarray) -> Terms:
         """Return the learned kernel as the sum of the parts' terms."""

@@ -1,7 +1,7 @@
 """A bank of kernels of small rank, K_k = Z_k Z_k', for so many samples that no kernel matrix is ever made.
 
 With w_k = Z_k' beta everything else follows: q_k = ||w_k||^2 and K_d beta = sum_k d_k Z_k w_k. A pass over the features
-gives w, another the predictions; both are remembered for the last beta.
+gives w, which is remembered for the last beta, another the predictions.
 """
 
 from __future__ import annotations
@@ -12,24 +12,22 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.banks.asked import check_length, checked_places, checked_weights
-from manykernels.banks.combining import MOST_COARSE, coarse_samples
+from manykernels.banks.asked import check_length, checked_places
+from manykernels.banks.combining import MOST_COARSE, CombinesByWeights, WeighedKernel, coarse_samples
 from manykernels.banks.learned import Kept, LearnedKernel
+from manykernels.banks.offers import FEATURES
 from manykernels.banks.packed import FACTOR_COLUMNS, PackedBank, bank_of_features, divided_weights
 from manykernels.banks.placement import PRECISIONS, UNIT_ROUNDOFFS, Placement
-from manykernels.compute.combined import Rounded
 from manykernels.compute.feature_table import BLOCKS_SHARE, FeatureTable, least_bytes
 from manykernels.compute.memory import human_bytes
 from manykernels.compute.triangles import triangle_size
-from manykernels.core.checks import check_choice
 from manykernels.core.results import Iterate
 from manykernels.kernels.approximate import UNCOUNTED, approximate_kernels, errors_of_values, lost_traces
 from manykernels.kernels.feature_maps import FeatureMaps, Nystroem
 from manykernels.kernels.missing import CENTER_NEEDS_ALL, observed, spread, there
-from manykernels.kernels.normalize import KINDS, LEAST_LEVEL, checked_diagonal, fit_single, too_small
+from manykernels.kernels.normalize import LEAST_LEVEL, checked_diagonal, fit_single, too_small
 from manykernels.kernels.shared_distances import BoundKernel
 
-OFFERS = frozenset({"coefficients", "combine", "quad_forms", "derivative_forms", "largest_diagonals", "tail"})
 _CONSTANT = 1e-12
 # A table that takes no more is held in double precision: it is read from the cache, and no digits are lost.
 _SMALL_TABLE = 16 * 10**6
@@ -37,7 +35,7 @@ _TRACE_ROWS = 4096
 _LANDMARKS = 0.75  # most of the budget that landmarks may take, and what they are chosen by
 
 
-class FeatureBank:
+class FeatureBank(CombinesByWeights):
     """Kernels as features of the training data.
 
     Parameters
@@ -64,8 +62,8 @@ class FeatureBank:
     scale : ndarray of shape (n_kernels,)
     errors : ndarray of shape (n_kernels,)
         The share of each kernel's trace that was lost; for waves the mean error of its values.
-    room : int
-        Bytes of the budget that a solver may take beside the features.
+    spare : int or None
+        Bytes of the budget that a solver may take beside the features; None where nobody counts them.
 
     Examples
     --------
@@ -80,7 +78,7 @@ class FeatureBank:
     ((2,), True)
     """
 
-    can = OFFERS
+    can = FEATURES
     concurrent = False  # it remembers its last products, and uses all cores by itself
     placement: Placement | None = None  # of `bind`
 
@@ -98,7 +96,6 @@ class FeatureBank:
         budget: int = 10**9,
         random_state: np.random.Generator,
     ) -> None:
-        check_choice("normalize", normalize, KINDS)
         self.bound = approximate_kernels(bound, X, approximation, rank, random_state, int(_LANDMARKS * budget))
         self.X, self.sample_weight, self.precision = X, weight, precision
         self.names, self.groups = [entry.name for entry in bound], [entry.group for entry in bound]
@@ -113,7 +110,7 @@ class FeatureBank:
         if 8 * self.n_samples * int(self.first[-1]) <= min(_SMALL_TABLE, budget // 4):
             self.precision = "double"
         self.table = self._make_table(budget)
-        self.spare: int | None = getattr(self.table, "room", budget)
+        self.spare: int | None = budget - self.table.taken
         self.mean = self.table.mean
         sums, largest = self.table.squares_by_part(self.first, weight)
         lost = 1.0 - (sums + self._squared_mean()) / np.where(traces > 0, traces, 1.0)
@@ -208,11 +205,9 @@ class FeatureBank:
         """Return what :meth:`combine` writes to."""
         return CombinedFeatures(self)
 
-    def combine(self, weights: np.ndarray, out: Any = None) -> CombinedFeatures:
-        """Return sum_k weights[k] K_k by its features; ``out`` is a workspace to use again."""
-        K = self.workspace() if out is None else out
-        K.weigh(checked_weights(weights, self.n_kernels))
-        return K
+    def lost_by_centering(self, weights: np.ndarray) -> float:
+        """Return 0: features are centered before they are rounded."""
+        return 0.0
 
     def vectors(self, beta: np.ndarray) -> np.ndarray:
         """Return Z' beta_t for beta of shape (n_tasks, n), shape (n_tasks, n_columns)."""
@@ -250,18 +245,26 @@ class FeatureBank:
         """Whether matrices of the samples are smaller than their features, and a solver is quick with them."""
         return self.n_samples <= min(MOST_COARSE, int(self.first[-1]))
 
-    def tail_bytes(self, size: int) -> int:
-        """Return the bytes that :meth:`tail` takes."""
+    @property
+    def held_on(self) -> str:
+        """The device that holds the features, or "cpu"."""
+        return self.table.held_on
+
+    def spare_beside_tail(self, size: int) -> int | None:
+        """Return the bytes that a solver may take beside the features and :meth:`tail`, whose factors are made."""
+        if self.spare is None:
+            return None
         ranks, item = np.diff(self.first), np.dtype(PRECISIONS[self.precision]).itemsize
         wide = ranks > FACTOR_COLUMNS
         held = 8 * size * int(ranks[~wide].sum()) + item * triangle_size(size) * int(wide.sum())
-        view = isinstance(getattr(self.table, "held", None), np.ndarray)
-        return held + 2 * 8 * size * int(ranks.max()) + (0 if view else item * size * int(self.first[-1]))
+        return self.spare - held - 2 * 8 * size * int(ranks.max()) - self.table.tail_bytes(size)
 
     def tail(self, size: int) -> PackedBank:
         """Return the kernels on the last ``size`` samples: written out, or as factors where features are few."""
         columns, dtype = self.table.tail(size), PRECISIONS[self.precision]
-        return bank_of_features(self.bound, columns, self.scale, self.first, self.largest, dtype)
+        part = bank_of_features(self.bound, columns, self.scale, self.first, self.largest, dtype)
+        part.spare = self.spare_beside_tail(size)
+        return part
 
     # -- what a fitted model keeps ----------------------------------------------------------------------------
 
@@ -298,7 +301,7 @@ class FeatureBank:
         return divided_weights(self.bound, weights, n_features)
 
 
-class CombinedFeatures(Rounded):
+class CombinedFeatures(WeighedKernel):
     """The combined kernel of a :class:`FeatureBank`, K = Z diag(columns) Z'.
 
     Attributes
@@ -311,27 +314,17 @@ class CombinedFeatures(Rounded):
     can = frozenset({"features"})
 
     def __init__(self, bank: FeatureBank) -> None:
-        self._bank, self.n_samples, self.table = bank, bank.n_samples, bank.table
-        self.unit_roundoff = bank.unit_roundoff
-        self._weights = np.zeros(bank.n_kernels)
-        self._diagonal: np.ndarray | None = None
+        super().__init__(bank)
+        self.table = bank.table
         self.failures: Counter[int] = Counter()
-
-    def weigh(self, weights: np.ndarray) -> None:
-        """Take other weights."""
-        if not np.array_equal(weights, self._weights):
-            self._weights, self._diagonal = weights.copy(), None
 
     @property
     def columns(self) -> np.ndarray:
         """The factor of each feature, shape (n_columns,)."""
         return self._bank.by_column(self._weights)
 
-    def diagonal(self) -> np.ndarray:
-        """Return the diagonal; it is computed once."""
-        if self._diagonal is None:
-            self._diagonal = self.table.row_squares(self.columns)
-        return self._diagonal
+    def _computed_diagonal(self) -> np.ndarray:
+        return self.table.row_squares(self.columns)
 
     def vectors(self, beta: np.ndarray) -> np.ndarray:
         """Return Z' beta_t, shape (n_tasks, n_columns)."""

@@ -15,10 +15,11 @@ from manykernels.banks.asked import checked_places, checked_weights
 from manykernels.banks.combining import CombinesToMatrix
 from manykernels.banks.layout import plan_storages
 from manykernels.banks.learned import Terms
-from manykernels.banks.packed import OFFERS, PackedBank
+from manykernels.banks.offers import LISTS
+from manykernels.banks.packed import PackedBank
 from manykernels.banks.placement import PRECISIONS
+from manykernels.banks.recomputed_storage import RecomputedStorage
 from manykernels.banks.room import Room
-from manykernels.banks.storage import RecomputedStorage
 from manykernels.compute.triangles import triangle_size
 from manykernels.kernels.base import Gaussian
 from manykernels.kernels.centered import inner_factor
@@ -45,7 +46,7 @@ class LadderBank(CombinesToMatrix):
         As for ``Recipe`` and ``Placement``.
     """
 
-    can = OFFERS
+    can = LISTS
 
     def __init__(
         self,

@@ -7,8 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from manykernels.banks.factor_storage import FactorStorage
+from manykernels.banks.packed_storage import PackedStorage
+from manykernels.banks.recomputed_storage import RecomputedStorage
 from manykernels.banks.room import Room
-from manykernels.banks.storage import FactorStorage, PackedStorage, RecomputedStorage, Storage
+from manykernels.banks.storage import Storage
 from manykernels.compute.memory import human_bytes
 from manykernels.compute.triangles import triangle_size
 from manykernels.core.checks import check_choice

@@ -13,22 +13,20 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.banks.asked import checked_weights
-from manykernels.banks.combining import WeighedKernel, coarse_samples
+from manykernels.banks.combining import CombinesByWeights, WeighedKernel, coarse_samples
+from manykernels.banks.offers import ROWS
 from manykernels.banks.packed import PackedBank
 from manykernels.banks.placement import PRECISIONS
 from manykernels.banks.room import Room
 from manykernels.compute.rowcache import RowCache
+from manykernels.compute.triangles import triangle_size
 
-OFFERS = frozenset(
-    {"coefficients", "combine", "quad_forms", "derivative_forms", "diagonal", "largest_diagonals", "rows", "tail"}
-)
 _COARSE_MATRICES = 3
 # Sums and differences of coefficients this much larger have cost the products their digits: they are made anew.
 _WORN = 1e-4
 
 
-class OnDemandBank(PackedBank):
+class OnDemandBank(CombinesByWeights, PackedBank):
     """A bank whose combined kernel is no matrix but rows on demand.
 
     Parameters
@@ -51,7 +49,7 @@ class OnDemandBank(PackedBank):
     True
     """
 
-    can = OFFERS
+    can = ROWS
     concurrent = False  # it remembers its last problem, and uses all cores by itself
 
     def __init__(self, bank: PackedBank, cache_bytes: int) -> None:
@@ -66,14 +64,6 @@ class OnDemandBank(PackedBank):
     def workspace(self) -> Any:
         """Return what :meth:`combine` writes to."""
         return CombinedRows(self, self._cache_bytes)
-
-    def combine(self, weights: np.ndarray, out: Any = None) -> Any:
-        """Return sum_k weights[k] K_k as rows on demand; ``out`` is a workspace to use again."""
-        K = self.workspace() if out is None else out
-        weights = checked_weights(weights, self.n_kernels)
-        K.weigh(weights)
-        K.lost = self.lost_by_centering(weights)
-        return K
 
     def products(self, beta: np.ndarray) -> list[np.ndarray]:
         """Return K_k beta_t for beta of shape (n_tasks, n): for each storage an array (n_tasks, n_held, n).
@@ -117,11 +107,20 @@ class OnDemandBank(PackedBank):
         fit = int(np.sqrt(self._cache_bytes / pair))
         return min(fit, coarse_samples(self.n_samples))
 
+    def spare_beside_tail(self, size: int) -> int | None:
+        """Return the bytes that a solver may take beside the bank and ``tail(size)``: no row is in the cache yet."""
+        if self.spare is None:
+            return None
+        held = self.n_kernels * np.dtype(PRECISIONS[self.precision]).itemsize * triangle_size(size)
+        return self.spare + max(self._cache_bytes - held, 0)
+
     def tail(self, size: int) -> PackedBank:
         """Return the kernels on the last ``size`` samples, held in memory."""
         part = super().tail(size)
-        part.room = Room(self._cache_bytes)  # no row is there yet
-        return part.subset(np.arange(self.n_kernels))
+        part.room = Room(self._cache_bytes)
+        held = part.subset(np.arange(self.n_kernels))
+        held.spare = part.spare
+        return held
 
 
 class CombinedRows(WeighedKernel):

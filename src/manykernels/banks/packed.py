@@ -11,11 +11,14 @@ import numpy as np
 
 from manykernels.banks.asked import check_length, check_matrix, checked_places, checked_weights
 from manykernels.banks.combining import CombinesToMatrix
+from manykernels.banks.factor_storage import FactorStorage
 from manykernels.banks.learned import Terms
+from manykernels.banks.offers import LISTS
+from manykernels.banks.packed_storage import PackedStorage
 from manykernels.banks.pairs import PairValues
 from manykernels.banks.placement import UNIT_ROUNDOFFS
 from manykernels.banks.room import Room
-from manykernels.banks.storage import BLOCK_ENTRIES, FACTOR_ROWS, FactorStorage, PackedStorage, Storage, held_here
+from manykernels.banks.storage import BLOCK_ENTRIES, FACTOR_ROWS, Storage, held_here
 from manykernels.compute.threads import parallel
 from manykernels.compute.triangles import balanced_blocks, mirror_rows, row_offset, write_rows
 from manykernels.kernels.base import Linear
@@ -23,24 +26,6 @@ from manykernels.kernels.feature_maps import FeatureMaps, have_features
 from manykernels.kernels.normalize import Normalization
 from manykernels.kernels.shared_distances import BoundKernel, make_groups
 
-# What a finite set of kernels can do; an optimizer that needs more is refused before any work.
-OFFERS = frozenset(
-    {
-        "centered_squares",
-        "coefficients",
-        "combine",
-        "quad_forms",
-        "matvecs",
-        "rows",
-        "diagonal",
-        "inner_products",
-        "largest_diagonals",
-        "derivative_forms",
-        "peaks",
-        "subset",
-        "tail",
-    }
-)
 # Kernels of no more features than this are kept as factors.
 FACTOR_COLUMNS = 32
 
@@ -122,7 +107,7 @@ class PackedBank(CombinesToMatrix):
         Relative error of the kernel values that are held.
     """
 
-    can = OFFERS
+    can = LISTS
 
     def __init__(
         self,
@@ -156,7 +141,7 @@ class PackedBank(CombinesToMatrix):
 
     def tail(self, size: int) -> PackedBank:
         """Return the kernels on the last ``size`` samples, normalized as here; what is held in memory is shared."""
-        return PackedBank(
+        part = PackedBank(
             self.bound,
             self.X[-size:],
             self.normalization.tail(size),
@@ -165,6 +150,8 @@ class PackedBank(CombinesToMatrix):
             self.precision,
             self.room,
         )
+        part.spare = self.spare_beside_tail(size)
+        return part
 
     @property
     def unit_roundoff(self) -> float:  # type: ignore[override]

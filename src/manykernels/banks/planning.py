@@ -12,10 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.banks.device.packed import LARGE
-from manykernels.banks.on_demand import OFFERS as ROWS
+from manykernels.banks.offers import ROWS
 from manykernels.banks.placement import Placement, Recipe
-from manykernels.compute.gpu import Device
 from manykernels.compute.memory import budget_bytes, human_bytes
 from manykernels.compute.triangles import triangle_size
 from manykernels.core.solver import Need
@@ -24,6 +22,8 @@ from manykernels.kernels.kernel_bank import KernelBank
 
 # Part of the memory budget that blocks in flight and the allocator take.
 HEADROOM = 0.15
+# From here on the combined kernel stays on the device, and so do the products of the inner solver with it.
+LARGE = 3000
 # How many times more samples may have a combined kernel off the device for p near 1 (measured on an H200).
 _FEW_SMOOTH, _FEW_KINKED = 3, 7
 # Numbers a sample and task beside its features: targets, coefficients, predictions, what the solvers keep of them.
@@ -41,6 +41,12 @@ _UNCOUNTED = 2 * 10**6
 # Matrices of all samples, in double precision, in addition to kernels: an alignment holds those of the target, of the
 # combination and of what is left between them, raw and centered.
 _ALIGNMENT_MATRICES = 7
+# Data may take this part of a budget where kernels of all pairs of rows need them in one place.
+_GATHERED_SHARE = 0.1
+# Kernels may fill this part of a worker's memory: from 60 % on, Dask writes data to disk.
+_WORKER_SHARE = 0.5
+# Features of a part of the rows on workers, which are fetched for a first guess of the weights.
+COARSE_BYTES = 2 * 10**8
 # Scores of a stochastic method for each sample, kernel and output: one, and with an average what is to come off, the
 # components and their scores.
 _SCORES, _AVERAGED_SCORES = 1, 4
@@ -95,7 +101,7 @@ class Extent:
         return cls(n, n_tasks, n_kernels, beside, int(mixed), recipe.center, not kernels.ladders)
 
 
-def plan(extent: Extent, need: Need, wish: Placement) -> Placement:
+def plan(extent: Extent, need: Need, wish: Placement, has_double: bool = True) -> Placement:
     """Return how to hold the kernels, and the bytes for them beside the combined kernel and the solver.
 
     Where the combined kernel does not fit, its rows are computed on demand, if loss and solver can do with that.
@@ -107,6 +113,8 @@ def plan(extent: Extent, need: Need, wish: Placement) -> Placement:
         Of the solver; the largest over all norms that will be learned with these kernels.
     wish : Placement
         Its budget is for all of the fit; that of the plan is for the kernels.
+    has_double : bool
+        Whether the device has double precision.
 
     Examples
     --------
@@ -119,7 +127,7 @@ def plan(extent: Extent, need: Need, wish: Placement) -> Placement:
     if wish.device != "cpu":
         # What kernels hold may turn out to be none for the device: the CPU has a plan of its own.
         wish = replace(wish, plan_on_cpu=partial(plan, extent, need, replace(wish, device="cpu")))
-        if extent.one_by_one and not device_holds(wish.device, wish.precision, extent.centered):
+        if extent.one_by_one and not device_holds(has_double, wish.precision, extent.centered):
             return wish.on_cpu()
     n, budget = extent.n_samples, budget_bytes(wish.budget)
     usable = int((1 - HEADROOM) * budget)
@@ -193,12 +201,12 @@ def plan_base(family: Family, n_samples: int, wish: Placement) -> Placement:
     return replace(wish, budget=budget - need)
 
 
-def spare_of_family(base: Any, budget: int) -> int:
+def spare_of_family(left: int | None, budget: int) -> int:
     """Return the bytes for the kernels that an optimizer collects from a family.
 
     They are what the kernels that it is made of have left; a search without such kernels takes up to a half.
     """
-    return budget // 2 if base is None or base.room.left is None else base.room.left
+    return budget // 2 if left is None else left
 
 
 def plan_alignment(n_samples: int, wish: Placement, *, is_list: bool) -> Placement:
@@ -230,6 +238,30 @@ def plan_kept_features(wish: Placement) -> Placement:
     place = _left_beside(0, "nothing else", wish)
     half = place.budget // 2
     return replace(place, budget=half, why=f"they are kept if they take no more than {human_bytes(half)}")
+
+
+def gathered_bytes(memory_budget: Any) -> int:
+    """Return the bytes that data on workers may take when they are gathered.
+
+    Examples
+    --------
+    >>> from manykernels.banks.planning import gathered_bytes
+    >>> gathered_bytes("1GB")
+    100000000
+    """
+    return int(_GATHERED_SHARE * budget_bytes(memory_budget))
+
+
+def worker_bytes(limit: int, taken: int) -> int:
+    """Return the bytes for kernels on a worker that may take up to a limit, and has taken some of that.
+
+    Examples
+    --------
+    >>> from manykernels.banks.planning import worker_bytes
+    >>> worker_bytes(10**9, 10**8)
+    400000000
+    """
+    return max(1, int(_WORKER_SHARE * limit - taken))
 
 
 def halves(budget: int) -> tuple[int, int]:
@@ -287,16 +319,16 @@ def _count(selection: Any, n_features: int) -> int:
     return min(len(selection), n_features) if hasattr(selection, "__len__") else n_features
 
 
-def device_holds(device: str, precision: str, is_centered: bool) -> bool:
+def device_holds(has_double: bool, precision: str, is_centered: bool) -> bool:
     """Return whether kernels can be on a device: centered ones, and values in double precision, need such numbers.
 
     Examples
     --------
     >>> from manykernels.banks.planning import device_holds
-    >>> device_holds("cpu", "double", True)
-    True
+    >>> device_holds(False, "single", False), device_holds(False, "single", True)
+    (True, False)
     """
-    return device == "cpu" or (precision == "single" and not is_centered) or Device(device).has_double
+    return has_double or (precision == "single" and not is_centered)
 
 
 def _stays_on_device(extent: Extent, need: Need, wish: Placement) -> bool:

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.compute.gpu import Device, Tensor
+from manykernels.compute.gpu import Device, Tensor, device_budget
 from manykernels.compute.memory import human_bytes
 
-_SHARE = 0.7  # of the free memory; the rest is for blocks in flight and for the matrix that is factored
 _COPIES = 4  # of a block, in float64, while its features are made
 _MOST_FACTORED = 16_000
+_FACTORED_SHARE = 8  # the matrix that is factored takes at most one in so many of the bytes for what is held
 _PANEL = 1024  # columns at a time of a symmetric matrix, of which half is computed
 
 
@@ -36,12 +36,18 @@ class DeviceFeatureTable:
     ----------
     mean : ndarray of shape (n_columns,)
         What was subtracted.
+    taken : int
+        Bytes that the table takes off the device: none.
+    held_on : str
+        The name of the device.
 
     Examples
     --------
     With torch installed, ``DeviceFeatureTable(device, compute, 3, 2, np.float64).times(np.ones((1, 2)))`` are the sums
     of the rows.
     """
+
+    taken = 0
 
     def __init__(
         self,
@@ -53,7 +59,7 @@ class DeviceFeatureTable:
         weight: np.ndarray | None = None,
     ) -> None:
         self._device, self._compute, self._dtype = device, compute, device.dtype(dtype)
-        self.n_rows, self.n_columns = n_rows, n_columns
+        self.n_rows, self.n_columns, self.held_on = n_rows, n_columns, device.name
         self._held: Tensor = device.zeros(0, n_columns, dtype=self._dtype)
         self._shift: Tensor = device.zeros(n_columns)
         if weight is not None:
@@ -85,7 +91,9 @@ class DeviceFeatureTable:
     def _hold(self, itemsize: int) -> None:
         """Keep the first rows, as many as there is room for."""
         device = self._device
-        count = int(min(self.n_rows, _SHARE * device.free_bytes() // max(itemsize * self.n_columns, 1)))
+        budget = device_budget(device)
+        budget -= min(_factored_bytes(self.n_columns), budget // _FACTORED_SHARE)
+        count = min(self.n_rows, budget // max(itemsize * self.n_columns, 1))
         held = None
         while held is None and count > 0:
             held = device.empty_or_none(count, self.n_columns, dtype=self._dtype)
@@ -129,6 +137,10 @@ class DeviceFeatureTable:
         if self.has_all:
             return self._held[self._device.places(chosen)]
         return (self._compute(chosen) - self._shift).to(self._dtype)
+
+    def tail_bytes(self, size: int) -> int:
+        """Return the bytes that :meth:`tail` takes."""
+        return 8 * size * self.n_columns
 
     def tail(self, size: int) -> np.ndarray:
         """Return the last rows in double precision."""
@@ -182,7 +194,7 @@ class DeviceFeatureTable:
 
     def can_factor(self, n_columns: int) -> bool:
         """Return whether :meth:`bordered_solver` has room for the matrix of so many columns."""
-        room = 4 * 8 * n_columns**2 <= self._device.free_bytes()
+        room = _factored_bytes(n_columns) <= self._device.free_bytes()
         return n_columns <= _MOST_FACTORED and room and self._device.has_double
 
     def factors_quickly(self, n_columns: int) -> bool:
@@ -238,3 +250,8 @@ class DeviceFeatureTable:
         # As in compute/linalg.py: rounding has made it indefinite, and the nearest matrix that is not is factored.
         values, vectors = linalg.eigh(system)
         return linalg.qr((values.clamp_(min=1.0).sqrt_()[:, None] * vectors.T).flip(0), mode="r").R.T
+
+
+def _factored_bytes(n_columns: int) -> int:
+    """Return the bytes that a matrix of so many columns and its factor take, with their copies."""
+    return 4 * 8 * n_columns**2

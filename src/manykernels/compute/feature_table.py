@@ -45,8 +45,10 @@ class FeatureTable:
     ----------
     mean : ndarray of shape (n_columns,)
         What was subtracted.
-    room : int
-        Bytes of the budget that neither the table nor its blocks take.
+    taken : int
+        Bytes of the budget that the table and its blocks take.
+    held_on : str
+        "cpu", or the device of a table that is there.
 
     Examples
     --------
@@ -57,6 +59,8 @@ class FeatureTable:
     >>> table.transposed_times(np.ones((1, 3)))
     array([[6., 9.]])
     """
+
+    held_on = "cpu"
 
     def __init__(
         self,
@@ -74,7 +78,8 @@ class FeatureTable:
         left = budget - self.size if is_held else budget
         own = row_bytes(n_columns, n_sources)
         step = max(_LEAST_ROWS, min(_BLOCK_ENTRIES // max(n_columns, 1), int(BLOCKS_SHARE * left) // own))
-        self.room = int(left) - min(step, n_rows) * own
+        self._room = int(left) - min(step, n_rows) * own
+        self.taken = budget - self._room
         self.blocks = [(low, min(low + step, n_rows)) for low in range(0, n_rows, step)]
         self.mean = np.zeros(n_columns) if weight is None else self._weighted_mean(weight)
         self.held: np.ndarray | _FileRows | None = None
@@ -103,6 +108,14 @@ class FeatureTable:
         if self.held is not None:
             return self.held[low:high]  # of a file, a map of these rows alone, which goes when the view does
         return np.asarray(self._compute(low, high) - self.mean, dtype=self.dtype)
+
+    @property
+    def _is_in_memory(self) -> bool:
+        return isinstance(self.held, np.ndarray)
+
+    def tail_bytes(self, size: int) -> int:
+        """Return the bytes that :meth:`tail` takes."""
+        return 0 if self._is_in_memory else size * self.n_columns * np.dtype(self.dtype).itemsize
 
     def tail(self, size: int) -> np.ndarray:
         """Return the last rows as they are held; a view where that is in memory."""
@@ -171,7 +184,7 @@ class FeatureTable:
 
     def can_factor(self, n_columns: int) -> bool:
         """Return whether :meth:`bordered_solver` has room for the matrix of so many columns."""
-        return n_columns <= _MOST_FACTORED and 2 * 8 * (n_columns + 1) ** 2 <= self.room
+        return n_columns <= _MOST_FACTORED and 2 * 8 * (n_columns + 1) ** 2 <= self._room
 
     def factors_quickly(self, n_columns: int) -> bool:
         """Return whether it takes no longer than some rounds of coordinate descent."""

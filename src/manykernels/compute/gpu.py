@@ -33,6 +33,7 @@ _SHARE_OF_BLOCK = 64  # a block takes at most this part of the free memory: it i
 _FEWEST_ENTRIES = 1 << 10
 _LOG2_E = float(np.log2(np.e))
 _LARGEST_RATE = 1e37
+_HELD_SHARE = 0.8  # of the free memory
 _TORCH_NAMES = re.compile(r"cuda(:\d+)?|mps|torch:cpu")
 _PINNED = 1 << 16, 1 << 25  # entries of what comes back through memory that does not move
 # As in compute/pairwise.py.
@@ -68,6 +69,23 @@ def check_device(name: object) -> None:
         raise ValueError(f"device must be 'cpu', 'cuda', 'cuda:0', ... or 'mps', got {name!r}.")
     if name != "cpu" and not _exists(str(name)):
         raise ValueError(f"device={name!r} was asked for, but torch finds no such device on this machine.")
+
+
+def has_double(name: str) -> bool:
+    """Return whether "cpu" or a device, which is opened, has numbers in double precision.
+
+    Examples
+    --------
+    >>> from manykernels.compute.gpu import has_double
+    >>> has_double("cpu")
+    True
+    """
+    return name == "cpu" or Device(name).has_double
+
+
+def device_budget(device: Device) -> int:
+    """Return the bytes of a device that values may be held in; the rest is for blocks in flight and other programs."""
+    return int(_HELD_SHARE * device.free_bytes())
 
 
 def has_device(name: str) -> bool:

@@ -196,9 +196,15 @@ class Bank(Protocol):
 
     @property
     def spare(self) -> int | None:
-        """Bytes that a first guess may take in addition to the bank; None where they are not counted."""
+        """Bytes that a solver may take in addition to the bank; None where they are not counted."""
 
-    def tail_bytes(self, size: int) -> int: ...
+    def spare_beside_tail(self, size: int) -> int | None:
+        """Return the same in addition to the bank and ``tail(size)``: what is spare of that."""
+
+    @property
+    def held_on(self) -> str:
+        """The device that holds kernels, or "cpu"."""
+
     def workspace(self) -> Any: ...
     def combine(self, weights: np.ndarray, out: Any = None) -> Any: ...
     def quad_forms(self, beta: np.ndarray, subset: np.ndarray | None = None) -> np.ndarray: ...
@@ -225,7 +231,10 @@ class Bank(Protocol):
 
     @property
     def placement(self) -> Any:
-        """What became of the Placement that the kernels were bound with; None of a part of a bank."""
+        """What became of the Placement that the kernels were bound with; None of a part of a bank.
+
+        Its precision and its device are those of the kernels that are held, and ``spare`` is that of the bank.
+        """
 
     def describe_storage(self) -> str: ...
 
@@ -242,6 +251,10 @@ class ExplicitBank(Bank, Protocol):
 
     @property
     def sample_weight(self) -> np.ndarray: ...
+    @property
+    def room(self) -> Any:
+        """What the kernels leave of their bytes, :class:`manykernels.banks.room.Room`: working sets take it."""
+
     def matrix(self, k: int) -> np.ndarray:
         """Return kernel k, shape (n_samples, n_samples)."""
 

@@ -77,10 +77,10 @@ class AlignedEstimator(KernelEstimator):
         ``target_of`` makes a Target of the targets of some samples and their weights.
         """
         table, samples = training.table, training.samples
-        self._tell_choice(table)
+        kernels = self.kernels if self._has_family else self._bank(table, tells=True)
         self._check_views(training.X, table)
         place = self._place(samples.rows.size)  # what does not fit is refused before anything is held out
-        print_placement(self, repr(self.kernels if self._has_family else self._bank(table)), place)
+        print_placement(self, repr(kernels), place)
         X, y, weight = training.X[samples.rows], training.target, samples.weight
 
         def learn(kernels: Any, part: Any = slice(None)) -> Aligned:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from manykernels.banks import Approximation, Data, Placement, Recipe, bind, on_workers, plan
 from manykernels.banks.definiteness import check_combination, name_culprit
 from manykernels.banks.planning import Extent, exact_bytes, plan_features
+from manykernels.compute.gpu import has_double
 from manykernels.compute.memory import budget_bytes, human_bytes
 from manykernels.core.notices import warn
 from manykernels.core.protocols import Bank
@@ -52,14 +53,21 @@ DOUBLE_BELOW = 1e-5
 Learner = Callable[[str], tuple[Bank, list[Result]]]
 
 
+class Listed(NamedTuple):
+    """The kernels of a fit, None for one with parameters, and how many weights there are to learn."""
+
+    kernels: KernelBank | None
+    n_weights: int
+
+
 @dataclass
 class WarmStart:
     """What one fit leaves for the next on the same data: the bank, and the weights to start from."""
 
     bank: Bank | None = None
     weights: list[np.ndarray] | None = None
+    kernels: Listed | None = None  # those of the bank
     norms: tuple[Norm, ...] = ()  # all that will be learned with these kernels, where it is not one
-    spare: int | None = None  # bytes for the solver
     is_told: bool = False  # that the exact problem is cheaper
 
     def has(self, precision: str) -> bool:
@@ -222,7 +230,7 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
             bank = self._warm_bank(warm, data, (y.shape[0], y.shape[1]), loss, precision)
             bound = of_groups(norm, bank.groups)
             # A parametric bank offers less than a finite one; solvers ask for what they need.
-            problems = [Problem(bank, loss, bound, y[t], C[t], self.fit_intercept, warm.spare, offset) for t in tasks]
+            problems = [Problem(bank, loss, bound, y[t], C[t], self.fit_intercept, offset) for t in tasks]
             try:
                 return bank, solve(settings, problems, warm.starts(problems))
             except np.linalg.LinAlgError:
@@ -233,13 +241,16 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
 
     def _with_digits(self, learn: Learner, warm: WarmStart) -> tuple[Bank, list[Result]]:
         """Learn from kernels in single precision, and again in double where their rounding is seen."""
-        exact = self.tol < DOUBLE_BELOW or warm.has("double")
-        bank, results = learn("double" if exact else "single")
+        bank, results = learn(self._first_precision(warm))
         if bank.precision == "single" and self._want_digits(results):
             warm.bank = None  # the memory budget holds one of them
             del bank, results
             bank, results = learn("double")
         return bank, results
+
+    def _first_precision(self, warm: WarmStart | None = None) -> str:
+        """Return the precision that a fit begins with: double for a tight tol, and where there is a bank with it."""
+        return "double" if self.tol < DOUBLE_BELOW or (warm is not None and warm.has("double")) else "single"
 
     def _set_learned(self, bank: Bank, results: list[Result], training: Any, offset: float) -> bool:
         """Look at the learned kernels, set the attributes and warn; return whether Ctrl-C ended the fit early."""
@@ -262,18 +273,19 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
 
     # -- kernels --------------------------------------------------------------------------------------------
 
-    def _kernels(self, data: Data) -> tuple[KernelBank | None, int]:
+    def _listed(self, data: Data) -> Listed:
         """Return the kernels and how many weights there are to learn: one for each, or a kernel's own parameters.
 
         A product has one kernel for each feature by default, a ParametricKernel none.
         """
         if isinstance(self.combination, ParametricKernel):
-            return None, len(self.combination.placed(data.table).bind(data.X))
-        if not self._recipe().is_sum and isinstance(self.kernels, str):
+            return Listed(None, len(self.combination.placed(data.table).bind(data.X)))
+        is_sum = self._recipe().is_sum
+        if not is_sum and isinstance(self.kernels, str):
             kernels = KernelBank([Gaussian(1.0, columns=[j]) for j in range(data.X.shape[1])])
         else:
-            kernels = self._bank(data.table)
-        return kernels, len(kernels)
+            kernels = self._bank(data.table, tells=is_sum)
+        return Listed(kernels, len(kernels))
 
     def _recipe(self) -> Recipe:
         return Recipe(self.normalize, self.center, self.combination, self.check_kernels)
@@ -291,49 +303,54 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
         """Return the bank of the warm start, bound to the data if it is not there yet."""
         if warm.has(precision):
             return warm.bank
-        recipe = self._recipe()
-        if warm.bank is None and recipe.is_sum:
-            self._tell_choice(data.table)
-        place = self._place(shape, data, loss, precision, warm.norms)
-        warm.bank = bind(self._kernels(data)[0], data, recipe, place, self._seed())
-        warm.spare = warm.bank.placement.spare
+        if warm.kernels is None:
+            warm.kernels = self._listed(data)
+        place = self._place(warm.kernels, shape, data, loss, precision, warm.norms)
+        warm.bank = bind(warm.kernels.kernels, data, self._recipe(), place, self._seed())
         print_placement(self, warm.bank.describe_storage(), warm.bank.placement)
         if warm.bank.has_few_samples and not warm.is_told:
             warm.is_told = True
-            self._tell_what_is_cheaper(warm.bank, shape, data, loss)
+            self._tell_what_is_cheaper(warm.kernels, shape, data, loss)
         return warm.bank
 
     def _place(
-        self, shape: tuple[int, int], data: Data, loss: Loss, precision: str = "single", norms: Sequence[Norm] = ()
+        self,
+        listed: Listed,
+        shape: tuple[int, int],
+        data: Data,
+        loss: Loss,
+        precision: str = "single",
+        norms: Sequence[Norm] = (),
     ) -> Placement:
         """Return where the kernels of so many tasks and samples go, and how much memory they get."""
         wish = self._wish(precision)
         if self.approximation is not None:
             return plan_features(data.X, shape, wish)
-        return plan(self._extent(shape, data), self._need(shape, data, loss, norms), wish)
+        extent, need = self._extent(listed, shape, data), self._need(listed, shape, loss, norms)
+        return plan(extent, need, wish, has_double(self.device))
 
-    def _extent(self, shape: tuple[int, int], data: Data) -> Extent:
+    def _extent(self, listed: Listed, shape: tuple[int, int], data: Data) -> Extent:
         """Return what there is to hold."""
-        return Extent.of(*self._kernels(data), self._recipe(), data.X, shape)
+        return Extent.of(*listed, self._recipe(), data.X, shape)
 
-    def _need(self, shape: tuple[int, int], data: Data, loss: Loss, norms: Sequence[Norm] = ()) -> Need:
+    def _need(self, listed: Listed, shape: tuple[int, int], loss: Loss, norms: Sequence[Norm] = ()) -> Need:
         """Return what the solver takes beside the kernels, for the most demanding norm that is to come."""
         n_tasks, n = shape
         shared = self._shares_weights(n_tasks)
         at_once = 1 if shared or self._is_distributed() else min(n_tasks, effective_n_jobs(self.n_jobs))
-        sizes = Sizes(n_tasks if shared else 1, n, self._kernels(data)[1])
+        sizes = Sizes(n_tasks if shared else 1, n, listed.n_weights)
         return self._solver().need_for(sizes, norms or (self._norm(),), loss, at_once)
 
-    def _tell_what_is_cheaper(self, bank: Bank, shape: tuple[int, int], data: Data, loss: Loss) -> None:
+    def _tell_what_is_cheaper(self, listed: Listed, shape: tuple[int, int], data: Data, loss: Loss) -> None:
         """Warn where features are no fewer than samples and the exact kernels fit into memory."""
         if isinstance(data.X, CheckedRows):
             return
-        precision = "double" if self.tol < DOUBLE_BELOW else "single"
-        room = exact_bytes(self._extent(shape, data), self._need(shape, data, loss), precision)
+        extent, need = self._extent(listed, shape, data), self._need(listed, shape, loss)
+        room = exact_bytes(extent, need, self._first_precision())
         if room <= budget_bytes(self.memory_budget):
             warn(
                 f"approximation={self.approximation!r} makes no fewer features than there are samples, "
-                f"{bank.n_samples:,}, so the exact kernels ({human_bytes(room)} of memory) cost no more: take "
+                f"{shape[1]:,}, so the exact kernels ({human_bytes(room)} of memory) cost no more: take "
                 "approximation=None or a lower rank."
             )
 

@@ -20,7 +20,7 @@ from manykernels.estimators.training import set_columns, table_of
 from manykernels.kernels import KernelBank
 from manykernels.kernels.family import Family
 from manykernels.kernels.missing import CENTER_NEEDS_ALL, check_views, has_gaps
-from manykernels.kernels.standard import as_bank, tell_choice
+from manykernels.kernels.standard import as_bank
 
 _NOT_ACTIVE = "places must be of kernels in active_, got {}."
 
@@ -35,14 +35,10 @@ class KernelEstimator(BaseEstimator):
     device: str = "cpu"
     n_jobs: Any = None
 
-    def _bank(self, X: Any) -> KernelBank:
+    def _bank(self, X: Any, *, tells: bool = False) -> KernelBank:
         if isinstance(self.kernels, str):
             check_choice("kernels", self.kernels, ("standard",))
-        return as_bank(self.kernels, X)
-
-    def _tell_choice(self, table: Any) -> None:
-        """Tell which kernels "standard" has left out, if any."""
-        tell_choice(self.kernels, table)
+        return as_bank(self.kernels, X, tells=tells)
 
     @property
     def _has_family(self) -> bool:

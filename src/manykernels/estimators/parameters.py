@@ -10,6 +10,7 @@ from manykernels.banks.definiteness import CHECKS as KERNEL_CHECKS
 from manykernels.compute.gpu import check_device
 from manykernels.core.checks import check_choice, check_count, check_number
 from manykernels.kernels.approximate import APPROXIMATIONS, check_rank
+from manykernels.kernels.normalize import KINDS
 from manykernels.kernels.parametric import ParametricKernel
 
 Check = Callable[[str, Any], Any]
@@ -39,6 +40,7 @@ CHECKS: dict[str, Check] = {
     "max_iter": check_count,
     "epochs": check_count,
     "combination": _check_combination,
+    "normalize": partial(check_choice, choices=KINDS),
     "approximation": partial(check_choice, choices=APPROXIMATIONS),
     "rank": lambda _, value: check_rank(value),
     "device": lambda _, value: check_device(value),

@@ -227,10 +227,9 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         return Placement(self.memory_budget, storage="recomputed")
 
     def _bound(self, table: Any, X: Any, weight: np.ndarray, precision: str = "single") -> ExplicitBank:
-        self._tell_choice(table)
         recipe = Recipe(self.normalize, check=self.check_kernels)
         place = replace(self._wish(), precision=precision)
-        kernels = self._bank(table)
+        kernels = self._bank(table, tells=True)
         kernels.require_plain(type(self).__name__)
         bound: ExplicitBank = bind(kernels.written_out(), Data(X, table, weight), recipe, place)
         # A kernel is augmented by a constant of its own size, which for kernels of mean diagonal 1 is 1.

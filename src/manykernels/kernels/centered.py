@@ -64,8 +64,7 @@ def _centered_blocks(bank: Bank, weight: np.ndarray, chosen: np.ndarray) -> Iter
     n, root = bank.n_samples, np.sqrt(weight)
     means = bank.matvecs(weight, chosen) / weight.sum()
     totals = means @ weight / weight.sum()
-    spare = None if bank.placement is None else bank.placement.spare
-    block = _BLOCK_BYTES if spare is None else min(_BLOCK_BYTES, spare / _BLOCKS)
+    block = _BLOCK_BYTES if bank.spare is None else min(_BLOCK_BYTES, bank.spare / _BLOCKS)
     size = max(1, int(block / (8.0 * n * chosen.size)))
     for start in range(0, n, size):
         rows = np.arange(start, min(start + size, n))

@@ -22,7 +22,6 @@ import numpy as np
 from manykernels.compute.compiled import njit
 from manykernels.compute.threads import parallel
 from manykernels.compute.triangles import row_blocks, segment_matvec
-from manykernels.core.checks import check_choice
 from manykernels.kernels.base import Kernel
 from manykernels.kernels.missing import CENTER_NEEDS_ALL, observed
 from manykernels.kernels.shared_distances import BoundKernel, KernelGroup, make_groups, make_views
@@ -156,7 +155,6 @@ def learn_normalization(
     sample_weight: np.ndarray,
 ) -> Normalization:
     """Learn the factors of the module's docstring on the training data X; the scale of a zero kernel is 0."""
-    check_choice("normalize", kind, KINDS)
     n, m = X.shape[0], len(bound)
     share = sample_weight / sample_weight.sum()
     learned = Normalization(

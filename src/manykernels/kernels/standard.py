@@ -169,13 +169,15 @@ def _words(X: Any, n_singles: int, which: str, widths: tuple[float, ...]) -> str
     )
 
 
-def as_bank(kernels: Any, X: Any) -> KernelBank:
+def as_bank(kernels: Any, X: Any, *, tells: bool = False) -> KernelBank:
     """Return what an estimator's ``kernels`` stand for: "standard", a list of kernels, or a bank.
 
     Parameters
     ----------
     kernels : "standard", list of Kernel or KernelBank
     X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
+    tells : bool
+        Say which of the standard kernels were chosen, where it is not all of them.
 
     Examples
     --------
@@ -186,11 +188,9 @@ def as_bank(kernels: Any, X: Any) -> KernelBank:
     """
     if isinstance(kernels, KernelBank):
         return kernels
-    return _made(X, choose(X), None, STANDARD_DEGREES, "auto") if isinstance(kernels, str) else KernelBank(kernels)
-
-
-def tell_choice(kernels: Any, X: Any) -> None:
-    """Say which of the standard kernels were chosen, where it is not all of them."""
-    words = choose(X).words if isinstance(kernels, str) else ""
-    if words:
-        warn(words)
+    if not isinstance(kernels, str):
+        return KernelBank(kernels)
+    choice = choose(X)
+    if tells and choice.words:
+        warn(choice.words)
+    return _made(X, choice, None, STANDARD_DEGREES, "auto")

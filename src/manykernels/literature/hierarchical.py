@@ -85,6 +85,7 @@ class _Lattice:
         self.problem, self.growth = problem, growth
         self.family = cast(LatticeFamily, problem.family)
         self.collection = Collection(problem.family)
+        self._K = self.collection.workspace()
         self.machine: Machine = problem.first_machine()
         self.keys: list[tuple[int, ...]] = []
         self.eta = np.zeros(0)
@@ -143,7 +144,7 @@ class _Lattice:
         last = np.inf
         for _ in range(_ROUNDS):
             zeta = self._zeta(divides)
-            self.machine = problem.solve(bank.combine(zeta), self.machine, 1e-4)
+            self.machine = problem.solve(bank.combine(zeta, out=self._K), self.machine, 1e-4)
             self.n_solves += 1
             objective = self.machine.objective
             if last - objective <= _STILL * abs(objective):
@@ -162,7 +163,7 @@ class _Lattice:
         divides = np.array([[_divides(u, v) for v in self.keys] for u in self.keys], dtype=float)
         zeta, bank = self._zeta(divides), self.collection.bank()
         problem = self.problem.restricted(bank)
-        self.machine = problem.solve(bank.combine(zeta), self.machine, 1e-5)
+        self.machine = problem.solve(bank.combine(zeta, out=self._K), self.machine, 1e-5)
         primal = self.machine.objective
         return FamilyResult(
             bank,

@@ -13,7 +13,7 @@ from manykernels.core.results import Result, joined
 from manykernels.core.solver import Need, Sizes, Solver
 from manykernels.losses import Loss
 from manykernels.norms import Norm
-from manykernels.outer.few_samples import has_room, sizes_of, written_out
+from manykernels.outer.few_samples import has_room, sizes_of
 from manykernels.outer.group_lasso import GROUP_LASSO
 from manykernels.outer.multilevel import MULTILEVEL, has_both_classes
 from manykernels.outer.newton import NEWTON
@@ -88,7 +88,8 @@ def _methods(problem: Problem) -> Iterator[Solver]:
     if not selects_few(norm) or n_samples > _MANY_SAMPLES:
         yield GROUP_LASSO
     last = n_samples <= _MANY_SAMPLES and (_steps_in_weights(norm, sizes) or not selects_few(norm))
-    fits = problem.memory is None or NEWTON.need(sizes, norm, problem.loss).n_bytes <= problem.memory
+    spare = problem.bank.spare
+    fits = spare is None or NEWTON.need(sizes, norm, problem.loss).n_bytes <= spare
     if last and _is_finite(norm) and fits:
         yield NEWTON
 
@@ -108,7 +109,7 @@ def _coarse_weights(problem: Problem) -> np.ndarray | None:
         size //= 2
     if size < _FEWEST or not has_both_classes(problem, size):
         return None
-    part = written_out(problem, size)
+    part = problem.tail(size)
     with silent():
         return automatic(replace(part, C=part.C * (problem.y.shape[1] / size)), tol=_COARSE_GAP).weights
 

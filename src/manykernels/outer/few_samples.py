@@ -37,7 +37,7 @@ def solve_on_matrices(solver: Solver, problem: Problem, *, tol: float, **options
         problem, n, solver.need(sizes_of(problem, n), problem.norm, problem.loss)
     ):
         return None
-    written = written_out(problem, n)
+    written = problem.tail(n)
     if not solver.can_do_with(written.can):
         return None
     result = solver(written, tol=_WRITTEN_SHARE * tol, **options)
@@ -51,16 +51,10 @@ def solve_on_matrices(solver: Solver, problem: Problem, *, tol: float, **options
     )
 
 
-def written_out(problem: Problem, size: int) -> Problem:
-    """Return the problem of the last samples on kernels that are written out, with the memory that is left beside."""
-    spare = problem.bank.spare
-    return replace(problem.tail(size), memory=None if spare is None else spare - problem.bank.tail_bytes(size))
-
-
 def has_room(problem: Problem, size: int, need: Need) -> bool:
     """Return whether the bank has room for its kernels on so many samples, and for what solves with them."""
-    bank = problem.bank
-    return bank.spare is None or bank.tail_bytes(size) + need.n_bytes <= bank.spare
+    spare = problem.bank.spare_beside_tail(size)
+    return spare is None or need.n_bytes <= spare
 
 
 def sizes_of(problem: Problem, size: int) -> Sizes:

@@ -19,7 +19,6 @@ import numpy as np
 from scipy.optimize import brentq
 
 from manykernels.banks.collection import Collection
-from manykernels.compute.combined import CombinedMatrix
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.progress import emit, is_listened_to, silent
 from manykernels.core.results import Certificate, Machine, Result, Step
@@ -90,6 +89,8 @@ class _Selection:
     def __init__(self, problem: FamilyProblem, tol: float, corrective: bool) -> None:
         self.problem, self.tol, self.corrective = problem, tol, corrective
         self.collection = Collection(problem.family, problem.precision)
+        # Matrices of all samples, written again in each step: the combined kernel, and those of a line search.
+        self._K, self._change, self._between = (self.collection.workspace() for _ in range(3))
         self.weights, self.machine = np.zeros(0), problem.first_machine()
         self.trace: list[Step] = []
         self.n_solves, self.exact, self.interrupted = 0, True, False
@@ -135,7 +136,7 @@ class _Selection:
 
     def _solve(self) -> None:
         problem = self._restricted()
-        self.machine = problem.solve(problem.bank.combine(self.weights), self.machine, self._inner_tol())
+        self.machine = problem.solve(problem.bank.combine(self.weights, out=self._K), self.machine, self._inner_tol())
         self.n_solves += 1
 
     def _inner_tol(self) -> float:
@@ -158,18 +159,21 @@ class _Selection:
         """Move the weights towards kernel k as far as that lowers the objective."""
         problem, aim = self._restricted(), np.zeros_like(self.weights)
         aim[k] = 1.0
-        K, N = problem.bank.combine(self.weights), problem.bank.combine(aim)
+        K = problem.bank.combine(self.weights, out=self._K)
+        change = problem.bank.combine(aim, out=self._change)
+        change.array -= K.array
         machines: dict[float, Machine] = {0.0: self.machine}
 
         def slope(part: float) -> float:
-            """The derivative of the objective along the way: 1/2 beta' (K - N) beta, rising."""
+            """The derivative of the objective along the way: -1/2 beta' (N - K) beta, rising."""
             if part not in machines:
                 nearest = machines[min(machines, key=lambda own: abs(own - part))]
-                between = CombinedMatrix((1.0 - part) * K.array + part * N.array, K.unit_roundoff)
-                machines[part] = problem.solve(between, nearest, self._inner_tol())
+                np.multiply(part, change.array, out=self._between.array)
+                self._between.array += K.array
+                machines[part] = problem.solve(self._between, nearest, self._inner_tol())
                 self.n_solves += 1
             beta = machines[part].beta
-            return 0.5 * float(np.sum(beta * (K.product(beta) - N.product(beta))))
+            return -0.5 * float(np.sum(beta * change.product(beta)))
 
         part = _root(slope)
         if part == 0.0:
@@ -194,7 +198,7 @@ class _Selection:
         active = np.flatnonzero(self.weights)
         bank, weights = self.collection.bank(active), self.weights[active]
         problem = self.problem.restricted(bank)
-        K = bank.combine(weights)
+        K = bank.combine(weights, out=self._K)
         return FamilyResult(
             bank,
             Result(

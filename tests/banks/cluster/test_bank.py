@@ -7,7 +7,8 @@ import scipy.sparse as sp
 from manykernels.banks import Data, Placement, Recipe, bind
 from manykernels.banks.cluster import bind_on_workers
 from manykernels.banks.cluster.shards import assign
-from manykernels.banks.packed import OFFERS, PackedBank
+from manykernels.banks.offers import LISTS
+from manykernels.banks.packed import PackedBank
 from manykernels.kernels import Gaussian, GaussianLadder, KernelBank, Linear
 from tests.binding import bind_with
 from tests.contracts import truth
@@ -70,7 +71,7 @@ def test_sums_do_not_depend_on_who_makes_them(threads):
 
 def test_every_capability_is_a_method(on_workers):
     bank = on_workers(None, False, "single")
-    assert bank.can == OFFERS
+    assert bank.can == LISTS
     assert all(callable(getattr(bank, capability)) for capability in bank.can - {"coefficients"})
     assert bank.describe_storage() == "11 in 3 shards on 3 Dask workers"
     np.testing.assert_array_equal(bank.matrix(3), bank.rows(np.arange(truth.N_TRAIN), [3])[0])

@@ -251,7 +251,7 @@ class DaskBank(PackedBank):
 
     def tail(self, size: int) -> DaskBank:
         """Return the kernels on the last ``size`` samples, normalized as here; the workers' memory is shared."""
-        return DaskBank(
+        part = DaskBank(
             self._shards.tail(size),
             self._holdings,
             self.bound,
@@ -262,6 +262,8 @@ class DaskBank(PackedBank):
             self.precision,
             self.driver_bytes,
         )
+        part.spare = self.spare_beside_tail(size)
+        return part
 
     def _learned_of(self, chosen: np.ndarray) -> Normalization:
         """Return all that the workers learned of a few kernels."""

@@ -12,11 +12,9 @@ from manykernels.banks.cluster.connection import distributed_library, find_clien
 from manykernels.banks.cluster.row_bank import RowSource
 from manykernels.banks.cluster.row_blocks import RowBlocks
 from manykernels.banks.cluster.workers import Workers
-from manykernels.compute.memory import budget_bytes, human_bytes
+from manykernels.banks.planning import gathered_bytes
+from manykernels.compute.memory import human_bytes
 from manykernels.core.rows import bare_dask, is_dask
-
-# Data may take this part of the memory budget when kernels of all pairs of rows need them in one place.
-_GATHERED_SHARE = 0.1
 
 
 def gathered(memory_budget: Any, X: Any, *others: Any) -> tuple:
@@ -30,7 +28,7 @@ def gathered(memory_budget: Any, X: Any, *others: Any) -> tuple:
     """
     if is_dask(X):
         distributed_library()
-        allowed = int(_GATHERED_SHARE * budget_bytes(memory_budget))
+        allowed = gathered_bytes(memory_budget)
         size = _bytes_of(X)
         if size > allowed:
             raise MemoryError(

@@ -15,18 +15,16 @@ from manykernels.banks.cluster import row_block as on_worker
 from manykernels.banks.cluster.row_block import FeaturePlan
 from manykernels.banks.cluster.row_blocks import RowBlocks
 from manykernels.banks.combining import coarse_samples
-from manykernels.banks.features import OFFERS, FeatureBank
+from manykernels.banks.features import FeatureBank
+from manykernels.banks.offers import FEATURES
 from manykernels.banks.packed import PackedBank, bank_of_features
 from manykernels.banks.placement import PRECISIONS
-from manykernels.core.checks import check_choice
+from manykernels.banks.planning import COARSE_BYTES
 from manykernels.core.protocols import Measured
 from manykernels.core.targets import Targets
 from manykernels.kernels.approximate import approximate_kernels, errors_of_values, lost_traces
 from manykernels.kernels.kernel_bank import KernelBank
-from manykernels.kernels.normalize import KINDS
 from manykernels.kernels.shared_distances import BoundKernel
-
-_COARSE_BYTES = 2 * 10**8
 
 
 class RowSource:
@@ -99,9 +97,10 @@ class RowBank(FeatureBank):
     """
 
     # Coefficients of the dual problem are nowhere, and which rows are the last, nobody knows.
-    can = OFFERS - {"coefficients", "tail"}
+    can = FEATURES - {"coefficients", "tail"}
     has_few_samples = False  # type: ignore[assignment]  # that are here
     spare = None
+    held_on = "cpu"  # type: ignore[assignment]  # of the workers
 
     def __init__(
         self,
@@ -117,7 +116,6 @@ class RowBank(FeatureBank):
         random_state: np.random.Generator,
     ) -> None:
         raw = source.raw
-        check_choice("normalize", normalize, KINDS)
         self.bound = approximate_kernels(bound, source, approximation, rank, random_state)
         # Blocks are centered after they are made: in single precision that would cost digits.
         precision = "double" if center else precision
@@ -186,7 +184,7 @@ class RowBank(FeatureBank):
     @property
     def coarse_size(self) -> int:
         """How many rows a problem may have that is solved on the driver for a first guess of the weights."""
-        return int(min(coarse_samples(self.n_samples), _COARSE_BYTES // (8 * max(int(self.first[-1]), 1))))
+        return int(min(coarse_samples(self.n_samples), COARSE_BYTES // (8 * max(int(self.first[-1]), 1))))
 
     def tail(self, size: int) -> PackedBank:
         """Return the kernels on so many random rows: for a first guess, these do."""

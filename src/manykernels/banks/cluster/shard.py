@@ -11,13 +11,11 @@ from manykernels.banks.binding import bind_resolved
 from manykernels.banks.cluster.connection import distributed_library
 from manykernels.banks.packed import PackedBank
 from manykernels.banks.placement import Data, Placement
+from manykernels.banks.planning import worker_bytes
 from manykernels.compute.memory import budget_bytes
 from manykernels.compute.triangles import mirror_rows, packed, write_rows
 from manykernels.kernels.normalize import Normalization
 from manykernels.kernels.shared_distances import BoundKernel
-
-# Kernels may fill this part of a worker's memory: from 60 % on, Dask writes data to disk.
-_MEMORY_SHARE = 0.5
 
 
 class Shard:
@@ -44,9 +42,7 @@ def make_shard(data: tuple[Any, np.ndarray], kernels: Sequence[BoundKernel], opt
 def _room() -> int:
     worker = distributed_library().get_worker()
     limit = worker.memory_manager.memory_limit
-    if not limit:
-        return budget_bytes(None)
-    return max(1, int(_MEMORY_SHARE * limit - worker.monitor.get_process_memory()))
+    return worker_bytes(limit, worker.monitor.get_process_memory()) if limit else budget_bytes(None)
 
 
 def tail(shard: Shard, size: int) -> Shard:

@@ -50,7 +50,7 @@ class DeviceFeatureBank(FeatureBank):
 
     def workspace(self) -> CombinedFeatures:
         """Return what :meth:`combine` writes to."""
-        return DeviceCombinedFeatures(self) if isinstance(self.table, DeviceFeatureTable) else super().workspace()
+        return super().workspace() if self.held_on == "cpu" else DeviceCombinedFeatures(self)
 
 
 class DeviceCombinedFeatures(CombinedFeatures):

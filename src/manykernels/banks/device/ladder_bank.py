@@ -15,18 +15,19 @@ from manykernels.banks.asked import check_length, check_matrix, checked_places
 from manykernels.banks.device.distances import DistanceStack
 from manykernels.banks.device.views import View
 from manykernels.banks.ladder_bank import LadderBank
-from manykernels.banks.placement import UNIT_ROUNDOFFS
-from manykernels.compute.gpu import Device, gaussian_rates
+from manykernels.banks.placement import PRECISIONS, UNIT_ROUNDOFFS
+from manykernels.compute.gpu import Device, device_budget, gaussian_rates
 from manykernels.kernels.ladder import GaussianLadder
-
-_SHARE = 0.8  # of the device's free memory
 
 
 class DeviceLadderBank(LadderBank):
-    """Ladders bound to training data, with passes over all of their kernels on a device; not for centered kernels.
+    """Ladders bound to training data, with passes over all of their kernels on a device.
 
-    Parameters are those of :class:`LadderBank`, and the name of the device.
+    It is not for centered kernels, nor for double precision on a device that has none. Parameters are those of
+    :class:`LadderBank`, and the name of the device.
     """
+
+    concurrent = False  # each problem has the whole device
 
     def __init__(
         self,
@@ -43,16 +44,14 @@ class DeviceLadderBank(LadderBank):
         # The nodes are for learned kernels of very many widths only: nothing is held for them.
         super().__init__(ladders, places, X, sample_weight, storage="recomputed", precision=precision, **options)
         self.device = Device(device)
-        double = precision == "double" and self.device.has_double
-        dtype = self.device.dtype(np.float64 if double else np.float32)
-        self._exact = double or precision == "single"
+        dtype = self.device.dtype(PRECISIONS[precision])
         # Ladders on the same columns share their distances; kernels are then not in the order of the sets.
         sets: dict[bytes, int] = {}
         owner = [sets.setdefault(positions.tobytes(), len(sets)) for positions, _, _ in places]
         leaders = [owner.index(s) for s in range(len(sets))]
         views = [View(self.device, X[:, places[f][0]], "distance") for f in leaders]
-        matrix = (8 if double else 4) * X.shape[0] ** 2 * len(views)
-        hold = storage != "recomputed" and matrix <= _SHARE * self.device.free_bytes()
+        matrix = np.dtype(PRECISIONS[precision]).itemsize * X.shape[0] ** 2 * len(views)
+        hold = storage != "recomputed" and matrix <= device_budget(self.device)
         self._stack = DistanceStack(self.device, views, dtype, hold)
         self._set_of = np.repeat(owner, [len(ladder) for ladder in ladders])
         units = np.array([view.unit for view in views])[self._set_of]
@@ -62,10 +61,13 @@ class DeviceLadderBank(LadderBank):
         self._every = order, self.device.send(self._rates[order], dtype), first
 
     @property
+    def held_on(self) -> str:  # type: ignore[override]
+        """The name of the device."""
+        return self.device.name
+
+    @property
     def unit_roundoff(self) -> float:  # type: ignore[override]
         """Error of the kernel values."""
-        if not self._exact:
-            return super().unit_roundoff
         return UNIT_ROUNDOFFS[self.precision]
 
     def describe_storage(self) -> str:
@@ -83,8 +85,6 @@ class DeviceLadderBank(LadderBank):
 
     def quad_forms(self, beta: np.ndarray, subset: np.ndarray | None = None) -> np.ndarray:
         """Return beta' K_k beta of the kernels of the subset (default: all), each computed from its own kernel."""
-        if not self._exact:
-            return super().quad_forms(beta, subset)
         check_length(beta, self.n_samples)
         rows = np.atleast_2d(np.asarray(beta, dtype=np.float64))
         chosen, (order, rates, first) = self._chosen(subset)
@@ -105,8 +105,6 @@ class DeviceLadderBank(LadderBank):
 
     def inner_products(self, M: np.ndarray, subset: np.ndarray | None = None) -> np.ndarray:
         """Return the Frobenius inner products <K_k, M>."""
-        if not self._exact:
-            return super().inner_products(M, subset)
         check_matrix(M, self.n_samples)
         chosen, (order, rates, first) = self._chosen(subset)
         out = np.empty(int(first[-1]))
@@ -115,8 +113,6 @@ class DeviceLadderBank(LadderBank):
 
     def fill(self, weights: np.ndarray, out: np.ndarray) -> np.ndarray:
         """Write sum_k weights[k] K_k, of the kernels themselves, to ``out``."""
-        if not self._exact:
-            return super().fill(weights, out)
         chosen = np.flatnonzero(weights * self.scale)
         order, first = self._sorted(chosen)
         chosen = chosen[order]

@@ -9,14 +9,11 @@ import numpy as np
 
 from manykernels.banks.device.storage import Computed, DeviceStorage, Factors, Gaussians, Matrices
 from manykernels.banks.layout import SMALL_RANK, STORAGES, KernelsLeft
-from manykernels.compute.gpu import Device
+from manykernels.compute.gpu import Device, device_budget
 from manykernels.core.checks import check_choice
 from manykernels.kernels.base import Gaussian
 from manykernels.kernels.normalize import Normalization
 from manykernels.kernels.shared_distances import BoundKernel, make_groups
-
-# Of the free memory; the rest is for blocks in flight and for other programs.
-_SHARE = 0.8
 
 
 def plan_device(
@@ -59,7 +56,7 @@ class _Plan(KernelsLeft):
         dtype: Any,
         itemsize: int,
     ) -> None:
-        super().__init__(bound, X, normalization, sample_weight, int(_SHARE * device.free_bytes()))
+        super().__init__(bound, X, normalization, sample_weight, device_budget(device))
         self.device, self.dtype = device, dtype
         self.matrix = itemsize * X.shape[0] ** 2
         self.storages: list[DeviceStorage] = []

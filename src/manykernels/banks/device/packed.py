@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.banks.asked import checked_weights
-from manykernels.banks.combining import WeighedKernel, coarse_samples
+from manykernels.banks.combining import CombinesByWeights, WeighedKernel, coarse_samples
 from manykernels.banks.device.storage import DeviceStorage
-from manykernels.banks.on_demand import OFFERS
+from manykernels.banks.offers import ROWS
 from manykernels.banks.packed import PackedBank
+from manykernels.banks.packed_storage import PackedStorage
 from manykernels.banks.placement import PRECISIONS
-from manykernels.banks.storage import PackedStorage, Storage, held_here
+from manykernels.banks.storage import Storage, held_here
 from manykernels.compute.gpu import Device, Tensor
 from manykernels.compute.triangles import triangle_size
 from manykernels.kernels.normalize import Normalization
@@ -21,8 +21,6 @@ from manykernels.kernels.shared_distances import BoundKernel
 
 # With fewer samples, a pass over a few kernels is over on the CPU before a device has begun.
 _FEW_SAMPLES = 512
-# From here on the combined kernel stays on the device, and so do the products of the inner solver with it.
-LARGE = 3000
 
 
 class DeviceBank(PackedBank):
@@ -64,6 +62,11 @@ class DeviceBank(PackedBank):
         # They offer what the bank asks for; the packed rows that only blocks on the CPU need, they do not.
         self.storages: Any = list(storages)
 
+    @property
+    def held_on(self) -> str:  # type: ignore[override]
+        """The name of the device."""
+        return self.device.name
+
     def fill(self, weights: np.ndarray, out: np.ndarray) -> np.ndarray:
         """Write sum_k weights[k] K_k for weights of any sign to ``out``."""
         K = self.device.zeros(self.n_samples, self.n_samples)
@@ -104,7 +107,7 @@ class DeviceBank(PackedBank):
 
     def tail(self, size: int) -> DeviceBank:
         """Return the kernels on the last ``size`` samples, normalized as here."""
-        return DeviceBank(
+        part = DeviceBank(
             self.bound,
             self.X[-size:],
             self.normalization.tail(size),
@@ -114,24 +117,18 @@ class DeviceBank(PackedBank):
             self.precision,
             self._comes_back,
         )
+        part.spare = self.spare_beside_tail(size)
+        return part
 
 
-class DeviceRowsBank(DeviceBank):
+class DeviceRowsBank(CombinesByWeights, DeviceBank):
     """A bank of many samples, whose combined kernel stays on the device."""
 
-    can = OFFERS
+    can = ROWS
 
     def workspace(self) -> Any:
         """Return what :meth:`combine` writes to."""
         return DeviceKernel(self)
-
-    def combine(self, weights: np.ndarray, out: Any = None) -> Any:
-        """Return sum_k weights[k] K_k on the device; ``out`` is a workspace to use again."""
-        K = self.workspace() if out is None else out
-        weights = checked_weights(weights, self.n_kernels)
-        K.weigh(weights)
-        K.lost = self.lost_by_centering(weights)
-        return K
 
     @property
     def coarse_size(self) -> int:  # type: ignore[override]
