@@ -15,10 +15,10 @@ from numba.core.event import install_recorder
 
 from manykernels import MKLClassifier, MKLClassifierCV, TwoStageMKLClassifier, UFOMKLClassifier, mkl_path
 from manykernels.banks import Data
-from manykernels.banks.planning import HEADROOM
+from manykernels.banks.planning import HEADROOM, Extent
 from manykernels.compute.memory import human_bytes
 from manykernels.core.solver import Need, Sizes, Solver
-from manykernels.estimators import base
+from manykernels.estimators import by_list
 from manykernels.kernels import Gaussian, GaussianLadder, KernelBank, ParametricKernel, standard
 from manykernels.losses import Hinge, Logistic
 from manykernels.norms import LpNorm
@@ -30,10 +30,15 @@ X = RNG.normal(size=(300, 3))
 Y = X[:, 0] * X[:, 1] > 0
 
 
+def placed(model, shape, norms=()):
+    """Where an estimator's list of kernels goes, for so many tasks and samples."""
+    settings, data = model._settings(), Data(X, X)
+    return by_list.place_kernels(settings, by_list.list_kernels(settings, data), shape, data, "single", norms)
+
+
 def planned(n, budget, loss=None, norms=(), **settings):
-    model = MKLClassifier(KERNELS, memory_budget=budget, **settings)
-    data = Data(X, X)
-    return model._place(model._listed(data), (1, n), data, loss or Hinge(), norms=norms)
+    model = MKLClassifier(KERNELS, memory_budget=budget, loss=loss or "hinge", **settings)
+    return placed(model, (1, n), norms)
 
 
 @pytest.mark.parametrize("norm", [1, 1.5, 2, 4])
@@ -63,13 +68,13 @@ def test_the_plan_is_for_every_norm_of_a_path():
 def test_a_path_tells_its_plan_all_norms(monkeypatch):
     seen = []
 
-    real = base.BaseMKL._place
+    real = by_list.place_kernels
 
-    def spy(model, listed, shape, data, loss, precision, norms):
+    def spy(settings, listed, shape, data, precision, norms):
         seen.append([norm.p for norm in norms])
-        return real(model, listed, shape, data, loss, precision, norms)
+        return real(settings, listed, shape, data, precision, norms)
 
-    monkeypatch.setattr(base.BaseMKL, "_place", spy)
+    monkeypatch.setattr(by_list, "place_kernels", spy)
     mkl_path(KERNELS[::10], X, Y, Cs=[1.0], norms=(2, 1))
     MKLClassifierCV(KERNELS[::10], Cs=[1.0], norms=(2, 1), cv=2).fit(X, Y)
     assert seen[:3] == [[2.0, 1.0]] * 3
@@ -108,7 +113,7 @@ def test_separate_classes_side_by_side_have_matrices_of_their_own():
     plans = []
     for n_jobs in (1, 3):
         model = MKLClassifier(KERNELS, memory_budget=budget, n_jobs=n_jobs, **settings)
-        plans.append(model._place(model._listed(Data(X, X)), (3, n), Data(X, X), Hinge()))
+        plans.append(placed(model, (3, n)))
     assert plans[1].spare == 3 * plans[0].spare
 
 
@@ -119,7 +124,7 @@ def test_rows_of_numbers_for_every_kernel_count(settings):
     plans = []
     for own in ({}, settings):
         model = MKLClassifier(bank, norm=2, memory_budget=budget, **own)
-        plans.append(model._place(model._listed(Data(X, X)), (1, n), Data(X, X), Hinge()))
+        plans.append(placed(model, (1, n)))
     assert plans[0].budget - plans[1].budget == 8 * 5000 * n
 
 
@@ -165,9 +170,9 @@ def test_the_plan_counts_the_weights_that_are_learned(settings, count):
         raise AssertionError
 
     model = MKLClassifier(solver=Solver("spy", first, need=need), **settings)
-    listed = model._listed(Data(X, X))
-    assert model._extent(listed, (1, 300), Data(X, X)).n_kernels == count
-    model._need(listed, (1, 300), Hinge())
+    listed = by_list.list_kernels(model._settings(), Data(X, X))
+    assert Extent.of(*listed, model._recipe(), X, (1, 300)).n_kernels == count
+    by_list.need_beside(model._settings(), listed, (1, 300))
     assert sizes == [Sizes(1, 300, count)]
 
 

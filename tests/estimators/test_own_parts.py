@@ -87,7 +87,7 @@ def test_a_solver(solver):
 
 def test_a_solver_that_refuses_does_so_before_any_work(monkeypatch):
     solver = Solver("mine", twice_as_exact, refuses=lambda norm, loss: f"is not for {norm!r}.")
-    monkeypatch.setattr("manykernels.estimators.base.bind", lambda *a, **k: pytest.fail("kernels were bound"))
+    monkeypatch.setattr("manykernels.estimators.by_list.bind", lambda *a, **k: pytest.fail("kernels were bound"))
     with pytest.raises(TypeError, match=r"^solver='mine' is not for LpNorm\(p=1\)\.$"):
         MKLClassifier(KERNELS, solver=solver).fit(X, Y)
 

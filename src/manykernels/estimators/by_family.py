@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -15,12 +14,11 @@ from manykernels.core.results import Result
 from manykernels.core.solver import Sizes
 from manykernels.estimators.running import checked, print_placement, quiet, watched
 from manykernels.estimators.settings import Settings
+from manykernels.estimators.warm_start import Learner
 from manykernels.outer.family import FamilyProblem
 
 
-def from_family(
-    settings: Settings, data: Data, y: np.ndarray, C: np.ndarray, offset: float
-) -> Callable[[str], tuple[Bank, list[Result]]]:
+def from_family(settings: Settings, data: Data, y: np.ndarray, C: np.ndarray, offset: float) -> Learner:
     """Bind the family and return what learns from it in a precision, for tasks y and C of shape (n_tasks, n_distinct).
 
     It returns the selected kernels and what was learned from them.

@@ -10,15 +10,17 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from manykernels.banks import Data, bind, on_workers
 from manykernels.core.checks import check_choice
-from manykernels.core.protocols import BankOfRows
+from manykernels.core.protocols import Bank, BankOfRows
+from manykernels.core.results import Result
 from manykernels.core.rows import is_dask
 from manykernels.core.solver import Solver
 from manykernels.core.targets import Targets
 from manykernels.estimators.loss_and_norm import of_groups
-from manykernels.estimators.running import print_placement
+from manykernels.estimators.running import check_costs, print_placement, solve
 from manykernels.estimators.settings import Settings
 from manykernels.estimators.solvers import SOLVERS
 from manykernels.estimators.training import set_columns
+from manykernels.estimators.warm_start import Learner, WarmStart
 from manykernels.kernels import KernelBank
 from manykernels.kernels.standard import as_bank
 from manykernels.norms import Norm
@@ -102,7 +104,21 @@ def check_rows(solver: Solver, norm: Norm, kernels: Any, approximation: str) -> 
         kernels.require_plain(f"approximation={approximation!r}")
 
 
-def bind_rows(settings: Settings, training: RowTraining, targets: Targets, precision: str) -> BankOfRows:
+def from_rows(settings: Settings, training: RowTraining, targets: Targets, warm: WarmStart) -> Learner:
+    """Return what learns from rows on workers, where the features stay whatever C is."""
+    check_costs(training.source.least_costs(targets))
+
+    def learn(precision: str) -> tuple[Bank, list[Result]]:
+        if not warm.has(precision):
+            warm.bank = _bind(settings, training, targets, precision)
+        bank: Any = warm.bank  # of the rows of the last fit, whose C may have been another
+        problem = _problem(settings, bank.with_cost(targets.C))
+        return problem.bank, solve(settings, [problem], warm.starts([problem]))
+
+    return learn
+
+
+def _bind(settings: Settings, training: RowTraining, targets: Targets, precision: str) -> BankOfRows:
     """Return the kernels as features of the rows, on their workers."""
     place = replace(settings.wish, client=training.client, precision=precision, why="they stay where the rows are")
     data = Data(training.source, training.table, targets=targets)
@@ -111,7 +127,7 @@ def bind_rows(settings: Settings, training: RowTraining, targets: Targets, preci
     return bank
 
 
-def row_problem(settings: Settings, bank: BankOfRows) -> Problem:
+def _problem(settings: Settings, bank: BankOfRows) -> Problem:
     """Return the problem on kernels of rows.
 
     They offer less than other banks, and arrays of which only a sample is here: solvers ask for what they need.

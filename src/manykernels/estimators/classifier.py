@@ -11,11 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from manykernels.core.notices import warn
 from manykernels.core.targets import Targets
-from manykernels.estimators.base import BaseMKL, WarmStart
+from manykernels.estimators.base import BaseMKL
 from manykernels.estimators.calibration import held_out_scale, logistic_probabilities, probabilities
 from manykernels.estimators.classes import check_classes, class_weights, labels_of
 from manykernels.estimators.loss_and_norm import find_loss, gives_probabilities
 from manykernels.estimators.parameters import keep
+from manykernels.estimators.warm_start import WarmStart
 from manykernels.losses import Loss
 
 

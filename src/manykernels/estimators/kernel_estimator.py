@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from manykernels.banks import Data, Placement, Recipe, bind, on_workers
 from manykernels.compute.threads import one_blas_thread
-from manykernels.core.checks import check_choice
 from manykernels.core.rows import CheckedRows, is_dask, is_on_disk, refuse_row_source
 from manykernels.estimators.predictor import Predictor
 from manykernels.estimators.training import set_columns, table_of
@@ -36,8 +35,6 @@ class KernelEstimator(BaseEstimator):
     n_jobs: Any = None
 
     def _bank(self, X: Any, *, tells: bool = False) -> KernelBank:
-        if isinstance(self.kernels, str):
-            check_choice("kernels", self.kernels, ("standard",))
         return as_bank(self.kernels, X, tells=tells)
 
     @property

@@ -14,11 +14,12 @@ from manykernels.compute.memory import shared_budget
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.checks import is_number
 from manykernels.core.progress import reached
-from manykernels.estimators.base import BaseMKL, WarmStart
+from manykernels.estimators.base import BaseMKL
 from manykernels.estimators.classifier import MKLClassifier
 from manykernels.estimators.loss_and_norm import find_norm
 from manykernels.estimators.regressor import MKLRegressor
 from manykernels.estimators.training import columns_of
+from manykernels.estimators.warm_start import WarmStart
 
 DEFAULT_CS = (0.01, 0.1, 1.0, 10.0, 100.0)
 

@@ -13,9 +13,11 @@ from joblib import Parallel, delayed
 
 from manykernels.banks import Placement
 from manykernels.core.progress import listen
+from manykernels.core.protocols import Bank
 from manykernels.core.results import OVERFLOWS, Certificate, Result, Step
 from manykernels.core.samples import LEAST_WEIGHT
 from manykernels.estimators.settings import Settings
+from manykernels.estimators.warm_start import Learner, WarmStart
 from manykernels.outer.few_samples import solve_on_matrices
 from manykernels.outer.zero_kernels import without_zero_kernels
 from manykernels.problem import Problem
@@ -25,6 +27,8 @@ quiet = partial(np.errstate, over="ignore", invalid="ignore", divide="ignore")
 
 # Rounded kernel values may move an objective by this part of its tolerance.
 _ROUNDING_SHARE = 0.1
+# A tighter tol than this starts in double precision.
+_DOUBLE_BELOW = 1e-5
 
 
 def needs_digits(rounding: float, tol: float) -> bool:
@@ -39,6 +43,27 @@ def needs_digits(rounding: float, tol: float) -> bool:
     (False, True, True)
     """
     return not rounding <= _ROUNDING_SHARE * tol
+
+
+def first_precision(tol: float) -> str:
+    """Return the precision of the kernels that a fit begins with."""
+    return "double" if tol < _DOUBLE_BELOW else "single"
+
+
+def with_digits(settings: Settings, learn: Learner, warm: WarmStart) -> tuple[Bank, list[Result]]:
+    """Learn from kernels in single precision, and again in double where their rounding is seen.
+
+    It is where rounding could fake the certificate, or a solver gave up before its time.
+    """
+    bank, results = learn("double" if warm.has("double") else first_precision(settings.tol))
+    faked = any(needs_digits(result.rounding, settings.tol) for result in results)
+    stuck = any(not result.converged and result.n_iter < settings.max_iter for result in results)
+    interrupted = any(result.interrupted for result in results)
+    if bank.precision == "single" and (faked or stuck) and not interrupted:
+        warm.bank = None  # the memory budget holds one of them
+        del bank, results
+        bank, results = learn("double")
+    return bank, results
 
 
 def print_step(step: Step) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from manykernels.compute.pairwise import squared_distances
+from manykernels.core.checks import check_choice
 from manykernels.core.notices import warn
 from manykernels.kernels.base import Gaussian, Kernel, Polynomial
 from manykernels.kernels.columns import column_names
@@ -190,6 +191,7 @@ def as_bank(kernels: Any, X: Any, *, tells: bool = False) -> KernelBank:
         return kernels
     if not isinstance(kernels, str):
         return KernelBank(kernels)
+    check_choice("kernels", kernels, ("standard",))
     choice = choose(X)
     if tells and choice.words:
         warn(choice.words)
