@@ -167,7 +167,7 @@ def test_a_solver_for_families(tol, precision):
     ],
 )
 def test_solvers_for_other_kernels_are_refused_before_any_work(kernels, solver, error, words, monkeypatch):
-    for place in ("base.bind", "by_family.bind_family"):
+    for place in ("by_list.bind", "by_family.bind_family"):
         monkeypatch.setattr(f"manykernels.estimators.{place}", lambda *a, **k: pytest.fail("kernels were bound"))
     with pytest.raises(error, match=words):
         MKLClassifier(kernels, solver=solver).fit(X, Y)

@@ -17,8 +17,9 @@ OVERFLOWS = (
     "and the sample weights."
 )
 _USELESS = 100.0
-# Rounding that a certificate leaves unsaid, and how far below the tolerance one stays that is to be within it.
-_UNSAID, _LAST_BITS = 1e-5, 1e-12
+# Rounding that a certificate leaves unsaid, as a part of the tolerance and where there is none, and how far below the
+# tolerance one stays that is to be within it.
+_UNSAID_SHARE, _UNSAID, _LAST_BITS = 0.1, 1e-5, 1e-12
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ class Certificate:
         return bool(self.gap <= tol)
 
     def rounded(self, rounding: float, tol: float) -> Certificate:
-        """Return this certificate with what rounding may add to the gap; below 1e-5 that is left unsaid.
+        """Return this certificate with what rounding may add to the gap; below a tenth of tol that is unsaid.
 
         Rounding within the tolerance does not take the gap out of it: both together are stated as ``tol`` at most.
 
@@ -130,11 +131,11 @@ class Certificate:
         --------
         >>> from manykernels.core.results import Certificate
         >>> known = Certificate(10.0, 9.998)
-        >>> [round(known.rounded(rounding, 1e-3).gap, 6) for rounding in (1e-6, 2e-4, 9e-4, 2e-3)]
+        >>> [round(known.rounded(rounding, 1e-3).gap, 6) for rounding in (1e-5, 2e-4, 9e-4, 2e-3)]
         [0.0002, 0.0004, 0.001, 0.0022]
         """
         known = replace(self, rounding=0.0)
-        if rounding <= (min(_UNSAID, 0.1 * tol) if tol > 0 else _UNSAID):
+        if rounding <= (_UNSAID_SHARE * tol or _UNSAID):
             return known
         if rounding <= tol and known.within(tol):
             rounding = min(rounding, max((1.0 - _LAST_BITS) * tol - known.gap, 0.0))
