@@ -149,6 +149,14 @@ class Problem(MachineProblem):
         inside = minimize_scalar(loss_at, bounds=(0.0, end), method="bounded", options={"xatol": _FINE * end})
         return -min(float(inside.fun), loss_at(end))
 
+    def relative_rounding(self, K: CombinedKernel, machine: Machine, primal: float, tol: float) -> float:
+        """Return about how far rounding moves the values of a certificate, as a part of the primal one.
+
+        What it moves the dual value by counts from ``tol`` on.
+        """
+        size = max(abs(primal), 1e-300)
+        return (self.rounding(K, machine) + self.dual_rounding(machine, tol * size)) / size
+
     def rounding(self, K: CombinedKernel, machine: Machine) -> float:
         """Return about how far rounded kernel values, and the last bit of predictions, move the primal value.
 

@@ -17,7 +17,7 @@ from manykernels.banks.packed_storage import PackedStorage
 from manykernels.banks.planning import HEADROOM
 from manykernels.compute.triangles import triangle_size
 from manykernels.core.progress import listen
-from manykernels.estimators import base
+from manykernels.estimators import running
 from manykernels.kernels import (
     ContinuousFamily,
     DirichletFamily,
@@ -511,7 +511,7 @@ def test_kernels_that_an_optimizer_collects_keep_the_budget(monkeypatch, solver)
     settings = {"norm": 2 if solver == "stochastic_mirror" else 1, "solver": solver, "C": 1e4, "max_iter": 25}
     free = MKLRegressor(FAMILIES["widths"], **settings, random_state=0).fit(rows, signal(rows))
     collections.clear()
-    monkeypatch.setattr(base, "needs_digits", lambda rounding, tol: True)
+    monkeypatch.setattr(running, "needs_digits", lambda rounding, tol: True)
     tight = MKLRegressor(FAMILIES["widths"], **settings, random_state=0, memory_budget="4MB").fit(rows, signal(rows))
     assert [collection.precision for collection in collections] == ["single", "double"]
     left = int((1 - HEADROOM) * 4_000_000) - 8 * 8 * 200**2

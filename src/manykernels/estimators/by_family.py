@@ -39,6 +39,13 @@ def from_family(settings: Settings, data: Data, y: np.ndarray, C: np.ndarray, of
             options["random_state"] = settings.seed()
         with watched(settings), quiet():
             selected = solver(replace(problem, precision=precision), **options)
-        return selected.bank, [checked(selected.result)]
+        return selected.bank, [_stated(checked(selected.result), settings.tol)]
 
     return learn
+
+
+def _stated(result: Result, tol: float) -> Result:
+    """Return a result whose certificate states what rounding may add to it."""
+    certificate = result.certificate.rounded(result.rounding, tol)
+    converged = result.converged if np.isnan(certificate.gap) else certificate.within(tol)
+    return replace(result, certificate=certificate, converged=converged)

@@ -44,7 +44,7 @@ def solve_on_matrices(solver: Solver, problem: Problem, *, tol: float, **options
     K = bank.combine(result.weights)
     machine = problem.machine(result.machine.beta, K.product(result.machine.beta))
     certificate = problem.certificate(result.weights, machine, problem.quad_forms(machine))
-    rounding = problem.rounding(K, machine) / max(abs(certificate.primal), 1e-300)
+    rounding = problem.relative_rounding(K, machine, certificate.primal, tol)
     certificate = certificate.rounded(rounding, tol)
     return replace(
         result, machine=machine, certificate=certificate, converged=certificate.within(tol), rounding=rounding

@@ -199,6 +199,7 @@ class _Selection:
         bank, weights = self.collection.bank(active), self.weights[active]
         problem = self.problem.restricted(bank)
         K = bank.combine(weights, out=self._K)
+        rounding = problem.relative_rounding(K, self.machine, self.certificate.primal, self.tol)
         return FamilyResult(
             bank,
             Result(
@@ -208,7 +209,7 @@ class _Selection:
                 converged=self.certificate.within(self.tol),
                 n_iter=len(self.trace),
                 n_inner_solves=self.n_solves,
-                rounding=problem.rounding(K, self.machine) / max(abs(self.certificate.primal), 1e-300),
+                rounding=rounding,
                 interrupted=self.interrupted,
                 exact=self.exact,
                 trace=self.trace,

@@ -143,9 +143,7 @@ class Recorder:
             self._drop_idle(K, self.weights, self.machine)
         if self._best_step < len(self.trace):  # K is that of a later iterate
             K = self.problem.bank.combine(self.weights, out=K)
-        size = max(abs(self.certificate.primal), 1e-300)
-        rounding = self.problem.rounding(K, self.machine) / size
-        rounding += self.problem.dual_rounding(self.machine, self.tol * size) / size
+        rounding = self.problem.relative_rounding(K, self.machine, self.certificate.primal, self.tol)
         certificate = self.certificate.rounded(rounding, self.tol)
         return Result(
             weights=self.weights,

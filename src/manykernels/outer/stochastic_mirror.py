@@ -210,6 +210,7 @@ def _learned(walk: MirrorWalk, bank: PackedBank, weights: np.ndarray, tol: float
     met = float(np.linalg.norm(quad_forms))
     bound = max(bound, met) if np.isfinite(bound) else met
     certificate = Certificate(known.primal, known.dual + walk.problem.norm.dual_regularizer(quad_forms) - 0.5 * bound)
+    rounding = problem.relative_rounding(bank.combine(weights), machine, known.primal, tol)
     return FamilyResult(
         bank,
         Result(
@@ -219,7 +220,7 @@ def _learned(walk: MirrorWalk, bank: PackedBank, weights: np.ndarray, tol: float
             converged=certificate.within(tol),
             n_iter=walk.n_steps,
             n_inner_solves=n_solves,
-            rounding=problem.rounding(bank.combine(weights), machine) / max(abs(known.primal), 1e-300),
+            rounding=rounding,
             exact=exact,
             trace=walk.trace,
         ),
