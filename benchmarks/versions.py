@@ -107,7 +107,7 @@ def ladders() -> Callable[[], object]:
     from manykernels.kernels import GaussianLadder, KernelBank
 
     X, y = classes(300)
-    kernels = KernelBank([GaussianLadder(0.1, 100.0, count=500, columns=[j]) for j in range(20)])
+    kernels = KernelBank([GaussianLadder(columns=[j], low=0.1, high=100.0, count=500) for j in range(20)])
     return lambda: MKLClassifier(kernels, norm=1).fit(X, y)
 
 

@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from manykernels.compute.gpu import Device, check_device, gaussian_rates, has_device
+from manykernels.compute.gpu import Device, binary_rates, check_device, has_device
 
 needs_torch = pytest.mark.skipif(not has_device("torch:cpu"), reason="needs torch")
 
@@ -113,7 +113,7 @@ def some_exponentials(n_rows, n_columns, symmetric, seed=0):
     first = np.array([0, 4, 4, 9])  # the second set has no kernel
     left = rng.normal(size=(2, n_rows))
     right = left if symmetric else rng.normal(size=(2, n_columns))
-    return D, left, right, gaussian_rates(np.geomspace(0.3, 30.0, 9)), first
+    return D, left, right, binary_rates(np.geomspace(0.3, 30.0, 9)), first
 
 
 @needs_torch

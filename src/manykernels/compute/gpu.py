@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from manykernels.compute.memory import available_bytes, human_bytes
-from manykernels.compute.pairwise import gaussian_rate
+from manykernels.compute.pairwise import gaussian_rates
 from manykernels.core.notices import warn
 
 Tensor = Any
@@ -364,18 +364,18 @@ class Device:
         return (rates[:, None, None] * D).exp2_()
 
 
-def gaussian_rates(widths: np.ndarray, unit: float | np.ndarray = 1.0) -> np.ndarray:
+def binary_rates(widths: np.ndarray, unit: float | np.ndarray = 1.0) -> np.ndarray:
     """Return the rates for which 2^(rate D) are the Gaussian kernels of these widths, of squared distances in a unit.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from manykernels.compute.gpu import gaussian_rates
-    >>> bool(np.isclose(2.0 ** (gaussian_rates(np.array([2.0])) * 8.0), np.exp(-1.0))[0])
+    >>> from manykernels.compute.gpu import binary_rates
+    >>> bool(np.isclose(2.0 ** (binary_rates(np.array([2.0])) * 8.0), np.exp(-1.0))[0])
     True
     """
     # Within float32, so that the rate times a distance of 0 is 0, and times an infinite one infinite.
-    return -np.clip(_LOG2_E * gaussian_rate(widths, unit), 1.0 / _LARGEST_RATE, _LARGEST_RATE)
+    return -np.clip(_LOG2_E * gaussian_rates(widths, unit), 1.0 / _LARGEST_RATE, _LARGEST_RATE)
 
 
 @lru_cache(maxsize=8)

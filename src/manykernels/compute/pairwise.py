@@ -93,7 +93,7 @@ def scaled_distances(X: Any, Z: Any) -> tuple[np.ndarray, float]:
     return D, unit * before
 
 
-def gaussian_rate(width: Any, unit: Any = 1.0) -> Any:
+def gaussian_rate(width: float, unit: float = 1.0) -> float:
     """Return the r with exp(-r D) = exp(-distance^2 / (2 width^2)), for squared distances D in units of ``unit**2``.
 
     A ratio of width and unit that cannot be squared is put at the end of the range: the kernel is 1, or 0 but for equal
@@ -105,10 +105,23 @@ def gaussian_rate(width: Any, unit: Any = 1.0) -> Any:
     >>> gaussian_rate(2.0), gaussian_rate(1e200, 1e200), gaussian_rate(5e-324) < float("inf")
     (0.125, 0.5, True)
     """
+    ratio = min(float(unit) / float(width), _LARGEST_RATIO)  # Python's own numbers: once for each kernel and block
+    return 0.5 * ratio * ratio
+
+
+def gaussian_rates(widths: np.ndarray, unit: float | np.ndarray = 1.0) -> np.ndarray:
+    """Return :func:`gaussian_rate` of many widths.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.compute.pairwise import gaussian_rates
+    >>> gaussian_rates(np.array([1.0, 2.0]))
+    array([0.5  , 0.125])
+    """
     with np.errstate(over="ignore", under="ignore"):
-        ratio = np.minimum(unit / np.asarray(width, dtype=np.float64), _LARGEST_RATIO)
-        rate = 0.5 * ratio * ratio
-    return float(rate) if rate.ndim == 0 else rate
+        ratios = np.minimum(unit / np.asarray(widths, dtype=np.float64), _LARGEST_RATIO)
+        return 0.5 * ratios * ratios
 
 
 def power_of_two(size: float) -> float:

@@ -11,7 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.compute.pairwise import dense, gaussian_rate, power_of_two, scaled_distances, scaled_gaussian_sums
+from manykernels.compute.pairwise import (
+    dense,
+    gaussian_rate,
+    gaussian_rates,
+    power_of_two,
+    scaled_distances,
+    scaled_gaussian_sums,
+)
 from manykernels.compute.threads import n_threads, parallel
 from manykernels.compute.triangles import inner_products, packed, symmetric_vector
 from manykernels.core.checks import check_number
@@ -187,7 +194,7 @@ class GaussianFamily(ContinuousFamily):
         unit = power_of_two(float(np.abs(columns).max()))
         columns = columns / unit
         n, widths = columns.shape[1], np.asarray(parameters) / unit
-        rates = gaussian_rate(widths)
+        rates = gaussian_rates(widths)
         spreads = np.zeros((n_threads() if n * columns.size > _SMALL else 1, columns.shape[0]))
 
         def part(t: int) -> float:

@@ -16,7 +16,7 @@ from manykernels.banks.device.distances import DistanceStack
 from manykernels.banks.device.views import View
 from manykernels.banks.ladder_bank import LadderBank
 from manykernels.banks.placement import PRECISIONS, UNIT_ROUNDOFFS
-from manykernels.compute.gpu import Device, device_budget, gaussian_rates
+from manykernels.compute.gpu import Device, binary_rates, device_budget
 from manykernels.kernels.ladder import GaussianLadder
 
 
@@ -55,7 +55,7 @@ class DeviceLadderBank(LadderBank):
         self._stack = DistanceStack(self.device, views, dtype, hold)
         self._set_of = np.repeat(owner, [len(ladder) for ladder in ladders])
         units = np.array([view.unit for view in views])[self._set_of]
-        self._rates = gaussian_rates(np.concatenate([ladder.widths for ladder in ladders]), units)
+        self._rates = binary_rates(np.concatenate([ladder.widths for ladder in ladders]), units)
         order, first = self._sorted(None)
         # What a pass over all kernels takes: a million rates are not sent each time.
         self._every = order, self.device.send(self._rates[order], dtype), first

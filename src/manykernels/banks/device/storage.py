@@ -16,7 +16,7 @@ import numpy as np
 from manykernels.banks.device.distances import DistanceStack
 from manykernels.banks.device.views import EVERY, View, apply, is_every, is_known
 from manykernels.banks.storage import held_here
-from manykernels.compute.gpu import Device, Rows, Tensor, gaussian_rates
+from manykernels.compute.gpu import Device, Rows, Tensor, binary_rates
 from manykernels.compute.memory import human_bytes
 from manykernels.kernels.base import Gaussian
 from manykernels.kernels.normalize import Normalization
@@ -353,7 +353,7 @@ class Gaussians(DeviceStorage):
             owner[group.indices] = s
         widths = np.array([entry.kernel.width for entry in bound if isinstance(entry.kernel, Gaussian)])
         units = np.array([view.unit for view in stack.views])
-        return cls(device, indices, stack, owner, gaussian_rates(widths, units[owner]), scale)
+        return cls(device, indices, stack, owner, binary_rates(widths, units[owner]), scale)
 
     def describe(self) -> str:
         sets = len(self._stack.views)
