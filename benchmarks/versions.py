@@ -115,7 +115,7 @@ def ufo() -> Callable[[], object]:
     from manykernels import UFOMKLClassifier
 
     X, y = classes(1500)
-    return lambda: UFOMKLClassifier(max_iter=5, tol=1e-12, random_state=0).fit(X, y)
+    return lambda: UFOMKLClassifier(epochs=5, tol=1e-12, random_state=0).fit(X, y)
 
 
 def stream() -> Callable[[], object]:

@@ -58,7 +58,9 @@ from manykernels.problem import Problem
 
 _TO_BOUNDARY = 0.995
 _LEAST_STEP = 1e-9
-_MOST_GROWTH = 2.0  # of mu, by a step with the whole second-order correction
+# A step with the whole second-order correction is at least so long, beside one with a part of it, and lets mu grow by
+# this at most.
+_LEAST_WHOLE, _MOST_GROWTH = 0.1, 100.0
 # So many steps without a smaller gap are enough: the first ones may only center the iterate.
 _PATIENCE = 25
 # The first point keeps this distance from the bounds, as a part of the range that beta uses.
@@ -469,12 +471,14 @@ class InteriorPoint:
         target = mu * (self.complementarity(point.plus(reach, affine)) / mu) ** 3
         if self.conic:
             target = max(target, min(mu, self._least_mu()))
-        whole, part = newton.direction(target, affine), newton.direction(target, affine, reach**2)
+        whole = newton.direction(target, affine)
         length = self._longest(whole)
-        moved = point.plus(min(1.0, _TO_BOUNDARY * length), whole)
-        if length >= self._longest(part) and self.complementarity(moved) <= _MOST_GROWTH * mu:
+        grown = self.complementarity(point.plus(min(1.0, _TO_BOUNDARY * length), whole))
+        if length >= _LEAST_WHOLE and grown <= _MOST_GROWTH * mu:
             return whole
-        return part
+        part = newton.direction(target, affine, reach**2)
+        is_short = length < _LEAST_WHOLE * self._longest(part)
+        return part if is_short or not grown <= _MOST_GROWTH * mu else whole
 
     def _longest(self, step: Unknowns) -> float:
         """Return the longest step, at most 1, that keeps every variable and multiplier non-negative."""
