@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,8 @@ def scaled_distances(X: Any, Z: Any) -> tuple[np.ndarray, float]:
     """
     if sp.issparse(X) or sp.issparse(Z):
         return _sparse_distances(_sorted(X), _sorted(Z))
+    if X.shape[1] <= _FEW_COLUMNS:
+        return _distances_of_few(X, Z)
     before = 1.0
     if _size(X, Z) > _LARGEST_RATIO:  # differences of them might overflow
         before = power_of_two(_size(X, Z))
@@ -82,14 +85,26 @@ def scaled_distances(X: Any, Z: Any) -> tuple[np.ndarray, float]:
     shift = Z.mean(axis=0) if Z.shape[0] else 0.0
     left, right = X - shift, Z - shift
     unit = power_of_two(_size(left, right))
-    if X.shape[1] <= _FEW_COLUMNS:
-        D = np.empty((X.shape[0], Z.shape[0]))
-        _difference_squares(np.ascontiguousarray(X), np.ascontiguousarray(Z.T), 1.0 / unit, D)
-        return D, unit * before
     left *= 1.0 / unit
     right *= 1.0 / unit
     D = left @ right.T
     _to_distances(D, row_square_norms(left), row_square_norms(right), left, right)
+    return D, unit * before
+
+
+def _distances_of_few(X: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return the scaled distances of few columns; blocks of them are small, so that each call on an array counts."""
+    before, spread, D = 1.0, 1.0, np.empty((X.shape[0], Z.shape[0]))
+    if D.size and X.shape[1]:
+        low = np.minimum(X.min(axis=0), Z.min(axis=0))
+        high = np.maximum(X.max(axis=0), Z.max(axis=0))
+        size = max(float(high.max()), -float(low.min()))
+        if _LARGEST_RATIO < size < np.inf:  # differences of them might overflow
+            before = power_of_two(size)
+            X, Z, low, high = X / before, Z / before, low / before, high / before
+        spread = float((high - low).max()) if size < np.inf else 1.0
+    unit = power_of_two(spread)
+    _difference_squares(np.ascontiguousarray(X), np.ascontiguousarray(Z.T), 1.0 / unit, D)
     return D, unit * before
 
 
@@ -133,7 +148,7 @@ def power_of_two(size: float) -> float:
     >>> power_of_two(5.0), power_of_two(0.3), power_of_two(0.0)
     (4.0, 0.25, 1.0)
     """
-    return float(2.0 ** np.clip(np.frexp(size)[1] - 1, -1000, 1000)) if size > 0 else 1.0
+    return math.ldexp(1.0, min(max(math.frexp(size)[1] - 1, -1000), 1000)) if size > 0 else 1.0
 
 
 def _size(*parts: np.ndarray) -> float:

@@ -295,9 +295,13 @@ class Gaussian(ElementwiseKernel):
         self.width = check_number("width", width, low=0)
 
     def apply(self, base: np.ndarray, unit: float = 1.0) -> np.ndarray:
-        with np.errstate(over="ignore", under="ignore"):
-            base *= base.dtype.type(-gaussian_rate(self.width, unit))
-            return np.exp(base, out=base)
+        rate = gaussian_rate(self.width, unit)
+        if rate > 1.0:  # else nothing can overflow, and blocks are many and small
+            with np.errstate(over="ignore"):
+                base *= base.dtype.type(-rate)
+        else:
+            base *= base.dtype.type(-rate)
+        return np.exp(base, out=base)
 
     def needs_double(self, unit: float) -> bool:
         """Return whether the width is so small beside the unit that float32 has no numbers for such distances."""
