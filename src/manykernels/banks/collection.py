@@ -16,7 +16,7 @@ from manykernels.banks.storage import Storage
 from manykernels.compute.combined import CombinedMatrix
 from manykernels.kernels.family import BoundFamily, Member
 from manykernels.kernels.normalize import Normalization
-from manykernels.kernels.shared_distances import make_groups
+from manykernels.kernels.shared_distances import by_distances
 
 # Factors are there twice: one by one, and side by side in the bank.
 _COPIES = 2
@@ -58,10 +58,10 @@ class Collection:
     def _hold(self, k: int, member: Member) -> None:
         """Hold a kernel as a factor if it has one of small rank, else as a triangle, if there is room."""
         X = self.family.X
-        (group,) = make_groups([member.kernel])
-        view = group.view(X)
-        self._largest.append(member.scale * float(group.diagonal(0, view).max()))
-        factor = group.factor(0, view, None, SMALL_RANK)
+        (shared,) = by_distances([member.kernel])
+        view = shared.view(X)
+        self._largest.append(member.scale * float(shared.diagonal(0, view).max()))
+        factor = shared.factor(0, view, None, SMALL_RANK)
         most = min(SMALL_RANK, X.shape[0] // 4)
         if factor is not None and factor.shape[1] <= most and self.room.take(1, _COPIES * factor.nbytes):
             self._factors[k] = np.sqrt(member.scale) * factor

@@ -179,7 +179,7 @@ class CombinesByWeights:
 
 
 class WeighedKernel(Rounded):
-    """What combined kernels share that are no matrix in memory: they take other weights again and again.
+    """What combined kernels share that are not a matrix in memory: they take other weights again and again.
 
     ``_renew`` does what is to be done with other weights.
     """

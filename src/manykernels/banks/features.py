@@ -43,7 +43,7 @@ class FeatureBank(CombinesByWeights):
     bound : sequence of BoundKernel
     X : array, CSR matrix, or anything with a shape whose slices and selections of rows are such
     weight : ndarray of shape (n_samples,)
-        Of the samples, in the means that normalization and centring learn.
+        Of the samples, in the means that normalization and centering learn.
     approximation : {"nystroem", "fourier"}
     rank : int or float
         See :func:`manykernels.kernels.approximate.approximate_kernels`.
@@ -180,7 +180,7 @@ class FeatureBank(CombinesByWeights):
         return (present.copy() if self.is_cosine else traces), present, np.ones_like(top) if self.is_cosine else top
 
     def _squared_mean(self) -> np.ndarray:
-        """Return what centring takes from the weighted trace of each kernel."""
+        """Return what centering takes from the weighted trace of each kernel."""
         return self.sample_weight.sum() * np.add.reduceat(self.mean**2, self.first[:-1])
 
     def _scales(self, normalize: str | None, traces: np.ndarray, present: np.ndarray) -> np.ndarray:

@@ -27,7 +27,7 @@ _WORN = 1e-4
 
 
 class OnDemandBank(CombinesByWeights, PackedBank):
-    """A bank whose combined kernel is no matrix but rows on demand.
+    """A bank whose combined kernel is not a matrix but rows on demand.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ from manykernels.compute.triangles import balanced_blocks, mirror_rows, row_offs
 from manykernels.kernels.base import Linear
 from manykernels.kernels.feature_maps import FeatureMaps, have_features
 from manykernels.kernels.normalize import Normalization
-from manykernels.kernels.shared_distances import BoundKernel, make_groups
+from manykernels.kernels.shared_distances import BoundKernel, by_distances
 
 # Kernels of no more features than this are kept as factors.
 FACTOR_COLUMNS = 32
@@ -273,8 +273,8 @@ class PackedBank(CombinesToMatrix):
         scale, means, totals = self.normalization.scale, self.normalization.means, self.normalization.totals
         out = np.empty((len(chosen), self.n_samples))
         for row, k in enumerate(chosen):
-            (group,) = make_groups(self.bound, [int(k)])
-            raw = group.diagonal(0, group.view(self.X))
+            (shared,) = by_distances(self.bound, [int(k)])
+            raw = shared.diagonal(0, shared.view(self.X))
             if self.normalization.inverse_norms is not None:
                 raw = raw * self.normalization.inverse_norms[k] ** 2
             if means is not None and totals is not None:
@@ -315,7 +315,7 @@ class PackedBank(CombinesToMatrix):
 
     def on(self, X: Any) -> PackedBank:
         """Return the kernels, scaled as here, on other samples; centered ones depend on theirs."""
-        normalization = self.normalization.on_other_samples(make_groups(self.bound), X)
+        normalization = self.normalization.on_other_samples(by_distances(self.bound), X)
         return PackedBank(self.bound, X, normalization, np.ones(X.shape[0]), [], self.precision)
 
     def without_map(self) -> str:

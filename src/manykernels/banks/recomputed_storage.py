@@ -27,7 +27,7 @@ from manykernels.compute.triangles import (
 from manykernels.kernels.missing import observed
 from manykernels.kernels.normalize import Normalization
 from manykernels.kernels.precomputed import Precomputed
-from manykernels.kernels.shared_distances import BoundKernel, make_groups, make_views
+from manykernels.kernels.shared_distances import BoundKernel, by_distances, make_views
 
 Visit = Callable[[int, np.ndarray, np.ndarray], None]
 _DENSE_COLUMNS = 2000
@@ -53,10 +53,10 @@ class RecomputedStorage:
         # Centering takes the difference of nearly equal numbers: round after it, not before.
         self._working = dtype if normalization.means is None else np.float64
         self._normalization = normalization
-        self._groups = make_groups(bound, indices)
-        self._views = make_views(self._groups, X)
+        self._shared = by_distances(bound, indices)
+        self._views = make_views(self._shared, X)
         place = {int(k): local for local, k in enumerate(self._own)}
-        self._locals = [np.array([place[int(k)] for k in group.indices]) for group in self._groups]
+        self._locals = [np.array([place[int(k)] for k in shared.indices]) for shared in self._shared]
 
     def describe(self) -> str:
         return f"{self.indices.size} recomputed in each pass"
@@ -84,13 +84,13 @@ class RecomputedStorage:
         self, start: int, stop: int, wanted: np.ndarray, samples: np.ndarray | None = None
     ) -> Iterator[tuple[int, np.ndarray]]:
         """Yield (local kernel, normalized packed rows start:stop); only wanted kernels, only the given samples."""
-        for group, view, places in zip(self._groups, self._views, self._locals, strict=True):
+        for shared, view, places in zip(self._shared, self._views, self._locals, strict=True):
             inside = np.flatnonzero(wanted[places])
             if inside.size == 0:
                 continue
             rows = view if samples is None else view[samples]
-            for g, segment in group.segments(rows, start, stop, inside, self._working):
-                self._normalization.apply_segment(int(group.indices[g]), segment, start, stop, samples)
+            for g, segment in shared.segments(rows, start, stop, inside, self._working):
+                self._normalization.apply_segment(int(shared.indices[g]), segment, start, stop, samples)
                 # Rounded as if it had been stored, so that the choice of storage changes nothing.
                 yield int(places[g]), segment.astype(self.dtype, copy=False)
 
@@ -99,16 +99,16 @@ class RecomputedStorage:
         if self._normalization.means is not None or self._normalization.inverse_norms is not None:
             return []
         found: list[tuple[int, Precomputed, np.ndarray, float]] = []
-        for group, view, places in zip(self._groups, self._views, self._locals, strict=True):
+        for shared, view, places in zip(self._shared, self._views, self._locals, strict=True):
             if observed(view) is not None:
                 continue
             numbers: dict[int, np.ndarray] = {}  # by the order of the matrix: most often all have the same
-            for g, kernel in enumerate(group.kernels):
+            for g, kernel in enumerate(shared.kernels):
                 if isinstance(kernel, Precomputed):
                     order = kernel.K.shape[0]
                     if order not in numbers:
                         numbers[order] = kernel.numbers_in(view)
-                    scale = float(self._normalization.scale[group.indices[g]])
+                    scale = float(self._normalization.scale[shared.indices[g]])
                     found.append((int(places[g]), kernel, numbers[order], scale))
         return found
 
@@ -223,12 +223,12 @@ class RecomputedStorage:
         out = np.empty((chosen.size, rows.size, self.n), self.dtype)
         wanted, to = np.zeros(self.indices.size, bool), np.zeros(self.indices.size, np.int64)
         wanted[chosen], to[chosen] = True, np.arange(chosen.size)
-        for group, view, places in zip(self._groups, self._views, self._locals, strict=True):
+        for shared, view, places in zip(self._shared, self._views, self._locals, strict=True):
             inside = np.flatnonzero(wanted[places])
             if inside.size == 0:
                 continue
-            for g, block in group.blocks(view[rows], view, inside):
-                out[to[places[g]]] = self._normalization.apply_rows(int(group.indices[g]), block, rows)
+            for g, block in shared.blocks(view[rows], view, inside):
+                out[to[places[g]]] = self._normalization.apply_rows(int(shared.indices[g]), block, rows)
         return out[place].astype(np.float64)
 
     def add_rows(self, rows: np.ndarray, columns: np.ndarray, weights: np.ndarray, out: np.ndarray) -> None:
@@ -254,14 +254,14 @@ class RecomputedStorage:
         pieces = [slice(low, low + TILE[0]) for low in range(0, rows.size, TILE[0])]
 
         def tile(cut: slice) -> None:
-            for group, view, places in zip(self._groups, self._views, self._locals, strict=True):
+            for shared, view, places in zip(self._shared, self._views, self._locals, strict=True):
                 inside = np.flatnonzero(wanted[places])
                 if inside.size == 0:
                     continue
                 right = _light(view[columns[cut]])
                 for piece in pieces:
-                    for g, block in group.blocks(_light(view[rows[piece]]), right, inside, dtype):
-                        self._normalization.apply_rows(int(group.indices[g]), block, rows[piece], columns[cut])
+                    for g, block in shared.blocks(_light(view[rows[piece]]), right, inside, dtype):
+                        self._normalization.apply_rows(int(shared.indices[g]), block, rows[piece], columns[cut])
                         visit(int(places[g]), piece, cut, block.astype(self.dtype, copy=False))
 
         parallel(tile, cuts)

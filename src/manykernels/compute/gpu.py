@@ -64,7 +64,7 @@ def load_torch(name: str) -> Any:
 
 
 def check_device(name: object) -> None:
-    """Raise if the name is not one of a device, if torch is not installed, or if there is no such device."""
+    """Raise if the name is not that of a device, if torch is not installed, or if there is no such device."""
     if not is_device(name):
         raise ValueError(f"device must be 'cpu', 'cuda', 'cuda:0', ... or 'mps', got {name!r}.")
     if name != "cpu" and not _exists(str(name)):

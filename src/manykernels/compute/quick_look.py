@@ -2,8 +2,8 @@
 
 A matrix is multiplied with one vector of random signs from both sides while its rows go by, which shows whether it is
 symmetric; then a few steps of Lanczos' method go on from there, and a principal block of a hundred rows is factored.
-The two see different things: a block has the small eigenvalues of a similarity that is no kernel, and Lanczos' method
-finds one that stands alone, whatever the block.
+The two see different things: a block has the small eigenvalues of a similarity that is not a kernel, and Lanczos'
+method finds one that stands alone, whatever the block.
 
 None gives a false alarm: an eigenvalue of a principal block, and one of the small matrix of Lanczos' method, is never
 below the smallest of the whole matrix.

@@ -96,8 +96,8 @@ class ContributionsMixin:
         the intercept they are what ``decision_function`` (for regression ``predict``) returns, to rounding.
 
         A ladder of which so many widths are active that it is summed on its nodes has one part for all its widths:
-        the nodes are no kernels of their own, and their coefficients may be negative. With an approximation the kernels
-        are the approximate ones. Where kernels are augmented by a constant (``UFOMKLClassifier``), it is in the
+        the nodes are not kernels of their own, and their coefficients may be negative. With an approximation the
+        kernels are the approximate ones. Where kernels are augmented by a constant (``UFOMKLClassifier``), it is in the
         intercept.
 
         Parameters

@@ -89,8 +89,8 @@ class Predictor:
     def owners(self, names: Sequence[str]) -> tuple[list[Part], np.ndarray]:
         """Return the parts of a prediction, and to which of them each kernel of the sum belongs.
 
-        A part is an active kernel, or a whole ladder where the sum is over its nodes, which are no kernels of the bank.
-        ``names`` are those of all kernels of the bank.
+        A part is an active kernel, or a whole ladder where the sum is over its nodes, which are not kernels of the
+        bank. ``names`` are those of all kernels of the bank.
         """
         places: dict[Part, int] = {}
         owner = np.empty(len(self.kernel.bound), np.int64)

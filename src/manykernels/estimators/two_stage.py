@@ -198,7 +198,7 @@ class _TwoStage(ContributionsMixin, AlignedEstimator):
                 warnings.simplefilter("error", category)
             try:
                 kept = _fitted(learner, K, y, train, unit)
-            except self._rounding_signs:  # parameters with which rounding decides are no choice
+            except self._rounding_signs:  # parameters with which rounding decides cannot be chosen
                 return -np.inf
             except ValueError:
                 if self.learner is None:  # nor are those with which a learner of our own overflows
@@ -309,7 +309,7 @@ class TwoStageMKLClassifier(ClassifierMixin, _TwoStage):
         As for :class:`MKLClassifier`.
     check_kernels : {"quick", "full"}, default "quick"
         How closely matrices and kernels of your own are checked for positive semidefiniteness. "quick" reads each about
-        once and sees most that are no kernels; the learned combination is checked in full. "full" factors each.
+        once and sees most that are not kernels; the learned combination is checked in full. "full" factors each.
     shrinkage : float, "auto" or None, default None
         With GaussianFamily(per_feature=True): how strongly the widths are drawn to their mean. "auto" takes the
         strength with the best alignment on samples held out; None is that of the family.

@@ -12,7 +12,7 @@ touches the block's losses there. The lower bound made of all planes has the dua
 a quadratic program of the number of planes, solved here. Its alpha mixes the coefficients to a feasible point of the
 problem's dual, with w = Z' beta = sum_p alpha_p a_p, and its value is a lower bound of the optimum, since conjugates
 are convex. No coefficient ever leaves its worker, and none is even kept there. The next planes are taken near the best
-point so far, a little towards the solution of the program (Franc and Sonnenburg, 2009).
+point so far, a little toward the solution of the program (Franc and Sonnenburg, 2009).
 
 The planes do not depend on c: when the weights of the kernels change, all stay valid, and few new ones are needed.
 """
@@ -28,7 +28,7 @@ from manykernels.core.protocols import SumsKernel
 from manykernels.core.results import Machine
 from manykernels.inner.simplex_program import solve_program
 
-_TOWARDS = 0.1  # the part of the way to the program's solution at which the next planes are taken
+_TOWARD = 0.1  # the part of the way to the program's solution at which the next planes are taken
 _LENGTHS = np.concatenate([[1.0, 0.0], np.geomspace(1e-4, 0.9, 40), np.geomspace(1.2, 10.0, 8)])
 _WHOLE = 0  # the place of the length 1
 _MOST_ROUNDS = 300
@@ -144,7 +144,7 @@ class Bundle:
                 best = found
             if best.gap <= tol * abs(best.objective) or stalled > _STALLED:
                 break
-            self._add(self.u + _TOWARDS * (aim - self.u), self.b + _TOWARDS * (multiplier - self.b))
+            self._add(self.u + _TOWARD * (aim - self.u), self.b + _TOWARD * (multiplier - self.b))
             self._forget(alpha)
         assert best is not None
         intercept, losses = self._best_intercept(columns * best.vector, best.intercept)
@@ -161,7 +161,7 @@ class Bundle:
         return 0.5 * float(np.sum(u[used] ** 2 / self.columns[used]))
 
     def _advance(self, aim: np.ndarray, multiplier: float) -> float:
-        """Go from the best point towards the program's solution as far as it pays; return the losses at that."""
+        """Go from the best point toward the program's solution as far as it pays; return the losses at that."""
         du, db = aim - self.u, multiplier - self.b
         losses = self._losses(self.u, du, self.b + _LENGTHS * db, _LENGTHS)
         values = [self._regularizer(self.u + length * du) + own for length, own in zip(_LENGTHS, losses, strict=True)]

@@ -217,8 +217,8 @@ def _descend(
         if curvature <= 0.0:
             new = hi if g < -epsilon else (lo if g > epsilon else b)
         else:
-            centre, width = b - g / curvature, epsilon / curvature
-            new = max(centre - width, 0.0) + min(centre + width, 0.0)
+            center, width = b - g / curvature, epsilon / curvature
+            new = max(center - width, 0.0) + min(center + width, 0.0)
         new = min(max(new, lo), hi)
         if new != b:
             step = new - b

@@ -183,7 +183,7 @@ def working_set(
     """Return the places of the next samples to solve for: the worst that can go up and down.
 
     With them go the last ones that are still free: else the same samples would come and go in turn. There are at most
-    ``most``, and all where these are no more.
+    ``most``, and all where these are not more.
 
     Examples
     --------

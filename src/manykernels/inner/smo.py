@@ -454,7 +454,7 @@ def _product(K: np.ndarray, beta: np.ndarray) -> np.ndarray:
 def balanced(beta: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
     """Return the point of the box with 1' beta = 0 that shrinks the surplus side of beta.
 
-    Moving towards 0 keeps every coefficient in a box that holds 0. Where nearly all is surplus, its rounding
+    Moving toward 0 keeps every coefficient in a box that holds 0. Where nearly all is surplus, its rounding
     is large beside what is left, and has to go as well.
     """
     for _ in range(_BALANCES):

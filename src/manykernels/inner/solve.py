@@ -183,7 +183,7 @@ def machine_of(
     def conjugates_at(part: float) -> float:
         return float(np.sum(loss.conjugate(y, part * beta, C)))
 
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what overflows is no certificate
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what overflows is not a certificate
         losses = float(np.sum(C * loss.value(y, decision + b[:, None])))
         quadratic = float(np.sum(beta * decision))
         return Machine(beta, decision, b, quadratic, losses, conjugates_at, conjugates_at(1.0))

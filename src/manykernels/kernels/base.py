@@ -122,7 +122,7 @@ def short(value: Any) -> str:
 
 
 class ElementwiseKernel(Kernel):
-    """A kernel that is a function of one number a pair: the inner product or the squared distance.
+    """A kernel that is a function of one number per pair: the inner product or the squared distance.
 
     Kernels on the same columns then share that number, and a bank computes it once.
     """
@@ -222,7 +222,7 @@ class Polynomial(ElementwiseKernel):
     ) -> None:
         super().__init__(columns, group, label)
         self.degree = check_count("degree", degree)
-        self.coef0 = check_number("coef0", coef0, low=0, closed="left", more=" (else it is no kernel)")
+        self.coef0 = check_number("coef0", coef0, low=0, closed="left", more=" (else it is not a kernel)")
 
     def apply(self, base: np.ndarray, unit: float = 1.0) -> np.ndarray:
         if self.coef0:

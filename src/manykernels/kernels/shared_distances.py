@@ -25,7 +25,7 @@ class BoundKernel:
 
 
 @dataclass(frozen=True)
-class KernelGroup:
+class SharedDistances:
     """Kernels on the same columns with the same base; ``indices`` are their places in the bank."""
 
     kernels: tuple[Kernel, ...]
@@ -34,7 +34,7 @@ class KernelGroup:
     base: str | None
 
     def view(self, X: Any) -> Any:
-        """Return the group's columns of X."""
+        """Return the columns of X that its kernels see."""
         if self.positions.size == X.shape[1] and np.array_equal(self.positions, np.arange(X.shape[1])):
             return X
         return X[:, self.positions]
@@ -42,7 +42,7 @@ class KernelGroup:
     def blocks(
         self, V: Any, W: Any, wanted: Iterable[int], dtype: type = np.float64
     ) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield (place in the group, kernel block of shape (len(V), len(W))) for the wanted kernels.
+        """Yield (place among its kernels, kernel block of shape (len(V), len(W))) for the wanted kernels.
 
         With float32, distances are rounded as in :meth:`segments`, and so are Gaussian kernels.
         """
@@ -50,14 +50,15 @@ class KernelGroup:
         if left is not None or right is not None:
             yield from self._scattered(V, W, left, right, wanted, dtype)
             return
-        wanted, shared, unit = list(wanted), None, 1.0
+        base: np.ndarray | None = None
+        wanted, unit = list(wanted), 1.0
         if self.base is not None:
-            shared, unit = base_matrix(self.base, V, W)
-            shared = shared.astype(self._base_type(wanted, unit, dtype), copy=False)
+            base, unit = base_matrix(self.base, V, W)
+            base = base.astype(self._base_type(wanted, unit, dtype), copy=False)
         for g in wanted:
             kernel = self.kernels[g]
-            if shared is not None and isinstance(kernel, ElementwiseKernel):
-                yield g, kernel.apply(shared if g == wanted[-1] else shared.copy(), unit)
+            if base is not None and isinstance(kernel, ElementwiseKernel):
+                yield g, kernel.apply(base if g == wanted[-1] else base.copy(), unit)
             else:
                 yield g, np.array(kernel.compute(V, W), dtype=np.float64)
 
@@ -76,7 +77,7 @@ class KernelGroup:
     def segments(
         self, V: Any, start: int, stop: int, wanted: Iterable[int], dtype: type = np.float32
     ) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield (place in the group, packed rows start:stop of the kernel matrix of V) for the wanted kernels.
+        """Yield (place among its kernels, packed rows start:stop of the kernel matrix of V) for the wanted kernels.
 
         With float32, distances are rounded, which moves no Gaussian kernel value by more than
         3e-8; inner products stay in float64, since powers of them may be large.
@@ -89,16 +90,16 @@ class KernelGroup:
                 pack_rows(block, segment)
                 yield g, segment
             return
-        shared: np.ndarray | None = None
+        base: np.ndarray | None = None
         wanted, unit = list(wanted), 1.0
         if self.base is not None:
             values, unit = base_matrix(self.base, rows, columns)
-            shared = np.empty(size, self._base_type(wanted, unit, dtype))
-            pack_rows(values, shared)
+            base = np.empty(size, self._base_type(wanted, unit, dtype))
+            pack_rows(values, base)
         for g in wanted:
             kernel = self.kernels[g]
-            if shared is not None and isinstance(kernel, ElementwiseKernel):
-                yield g, kernel.apply(shared.copy(), unit)
+            if base is not None and isinstance(kernel, ElementwiseKernel):
+                yield g, kernel.apply(base.copy(), unit)
             else:
                 segment = np.empty(size)
                 kernel.pack(V, start, stop, segment)
@@ -116,7 +117,7 @@ class KernelGroup:
         return spread(self.kernels[g].diagonal(there(V, mask)), mask)
 
     def diagonals(self, V: Any) -> Iterator[np.ndarray]:
-        """Yield the diagonals of all kernels of the group."""
+        """Yield the diagonals of all its kernels."""
         mask, numbers = observed(V), {}
         V = there(V, mask)
         for kernel in self.kernels:
@@ -136,7 +137,7 @@ class KernelGroup:
         return None if found is None else spread(found, mask)
 
 
-def make_groups(bound: Sequence[BoundKernel], indices: Iterable[int] | None = None) -> list[KernelGroup]:
+def by_distances(bound: Sequence[BoundKernel], indices: Iterable[int] | None = None) -> list[SharedDistances]:
     """Gather the kernels (or those at ``indices``) that share columns and base, in order of first appearance."""
     members: dict[tuple, list[int]] = {}
     for k in range(len(bound)) if indices is None else indices:
@@ -144,7 +145,7 @@ def make_groups(bound: Sequence[BoundKernel], indices: Iterable[int] | None = No
         base = kernel.base if isinstance(kernel, ElementwiseKernel) else None
         members.setdefault((base, bound[k].positions.tobytes()), []).append(k)
     return [
-        KernelGroup(
+        SharedDistances(
             kernels=tuple(bound[k].kernel for k in places),
             indices=np.array(places),
             positions=bound[places[0]].positions,
@@ -154,11 +155,11 @@ def make_groups(bound: Sequence[BoundKernel], indices: Iterable[int] | None = No
     ]
 
 
-def make_views(groups: Sequence[KernelGroup], X: Any) -> list[Any]:
-    """Return the columns of X that each group sees; groups on the same columns share them."""
-    found: dict[bytes, Any] = {}
-    for group in groups:
-        key = group.positions.tobytes()
-        if key not in found:
-            found[key] = group.view(X)
-    return [found[group.positions.tobytes()] for group in groups]
+def make_views(all_shared: Sequence[SharedDistances], X: Any) -> list[Any]:
+    """Return the columns of X that each entry sees; those on the same columns share them."""
+    views: dict[bytes, Any] = {}
+    for shared in all_shared:
+        key = shared.positions.tobytes()
+        if key not in views:
+            views[key] = shared.view(X)
+    return [views[shared.positions.tobytes()] for shared in all_shared]

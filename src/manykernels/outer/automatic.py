@@ -48,7 +48,7 @@ def automatic(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, star
 
     For p near 1 ``newton`` for few samples and ``multilevel_newton`` for many, otherwise
     ``group_lasso``, unless samples are many and kernels few; ``spg`` for penalties without a closed form and
-    for kernels that are no sum. Where the combined kernel does not fit into memory, a part of the samples gives the
+    for kernels that are not a sum. Where the combined kernel does not fit into memory, a part of the samples gives the
     first weights. Parameters and result are theirs.
     """
     result: Result | None = None

@@ -4,7 +4,7 @@
 
 The derivative of J in direction of a kernel is -1/2 beta' K beta, so the best kernel of the family is the one with the
 largest quadratic form. The fully corrective variant (infinite kernel learning) re-learns all weights whenever a kernel
-joins; the other (continuously parametrized kernel learning) moves towards the new kernel by an exact line search.
+joins; the other (continuously parametrized kernel learning) moves toward the new kernel by an exact line search.
 
 The dual value at beta is -sum_i conj_i(beta_i) - 1/2 max_k q_k, with the maximum over the whole family: the gap is that
 of Frank and Wolfe. It is exact where the search for the best kernel is, and else a lower bound of the true gap.
@@ -50,7 +50,7 @@ def greedy(
     max_iter : int
         Most kernels to take in.
     corrective : bool
-        Re-learn all weights when a kernel joins, or only move towards it.
+        Re-learn all weights when a kernel joins, or only move toward it.
 
     Returns
     -------
@@ -156,7 +156,7 @@ class _Selection:
         return moved
 
     def _move(self, k: int) -> bool:
-        """Move the weights towards kernel k as far as that lowers the objective."""
+        """Move the weights toward kernel k as far as that lowers the objective."""
         problem, aim = self._restricted(), np.zeros_like(self.weights)
         aim[k] = 1.0
         K = problem.bank.combine(self.weights, out=self._K)

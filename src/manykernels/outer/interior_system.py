@@ -96,7 +96,7 @@ class NewtonSystem:
         return 2.0 * slope - sums, 2.0 * (bend - np.diag(method.mixed.sums(held)))
 
     def direction(self, mu: float, affine: Unknowns | None, share: float = 1.0) -> Unknowns:
-        """Return the Newton direction towards products equal to ``mu``, with a share of Mehrotra's correction."""
+        """Return the Newton direction toward products equal to ``mu``, with a share of Mehrotra's correction."""
         method, point = self.method, self.method.point
         c_d = method.omega * mu - point.d * point.s
         c_lower = mu - point.z_lower * self.above

@@ -13,7 +13,7 @@ e_i^2 / mu takes the place of conj''. One
 step minimizes the quadratic model over the weights (:mod:`manykernels.outer.quadratic_model`), and the same equation
 says where the machine's solution will be: the inner solver starts there. Near the optimum the gap falls
 quadratically. Where a step does not lower J as the model promised, a growing multiple of the identity is added to H:
-the step turns towards the gradient and becomes shorter, until it does.
+the step turns toward the gradient and becomes shorter, until it does.
 
 All this happens on a working set of kernels; a step costs their products with beta, one factorization of the free
 samples in single precision and one warm inner solve. A full pass of quadratic forms is made only where the gap on the
@@ -251,7 +251,7 @@ class _Run:
         return certificate.within(self.tol)
 
     def _grown(self, here: _Evaluation) -> _Evaluation:
-        """Go on with the kernels that the last full pass shows to matter, and with smaller gaps if there are no new."""
+        """Go on with the kernels that the last full pass shows to matter, and with smaller gaps if none is new."""
         near = near_kernels(self.problem, self.every, self.tol)
         after = np.union1d(near, self.chosen[here.weights > 0])
         if np.isin(after, self.chosen).all():
@@ -276,7 +276,7 @@ class _Run:
         hessian = np.sum([task.hessian for task in tasks], axis=0)
         gradient = -0.5 * here.quad_forms
         if not (np.all(np.isfinite(gradient)) and np.all(np.isfinite(hessian))):
-            return None  # of values that overflow there is no model
+            return None  # values that overflow have no model
         unit = float(here.quad_forms.max())
         while True:
             damped = hessian + self.damping * unit * np.eye(gradient.size)

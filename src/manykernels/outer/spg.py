@@ -223,7 +223,7 @@ class ProjectedGradient:
         return Trial(weights, machine, value, -0.5 * forms, self.norm.penalty_gradient(weights), certificate)
 
     def target(self, point: Trial, length: float | np.ndarray) -> np.ndarray:
-        """Return where a step of this length (one a weight) goes: prox(d - length grad J), or P(d - length grad W)."""
+        """Return where a step of this length (one per weight) goes: prox(d - length grad J) or P(d - length grad W)."""
         norm, aim = self.norm, point.weights - length * point.smooth
         found = norm.prox(aim, length) if self.options.proximal else None
         return norm.project(aim - length * point.pull) if found is None else found

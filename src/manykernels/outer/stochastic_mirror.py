@@ -5,7 +5,7 @@
 A kernel drawn with probability s_k gives the unbiased estimate -q_k / (2 s_k) e_k of the gradient. Drawn in proportion
 to its q_k, the estimate has the length of the gradient's 1-norm whatever kernel it is, so that the work grows with that
 norm and not with the number of kernels. With the map 1/2 ||.||_2^2 the projection is a scaling, and the combined kernel
-is updated by one matrix a step. After T steps of length 1 / sqrt(B T) the mean of the weights has, in expectation, an
+is updated by one matrix per step. After T steps of length 1 / sqrt(B T) the mean of the weights has, in expectation, an
 objective within sqrt(B / T) of the best, where 2 B bounds the squared estimates (Corollary 4.3). The lengths here are 1
 / sqrt(sum of the squared estimates so far), which is as good without knowing B, and later steps weigh more in the mean.
 

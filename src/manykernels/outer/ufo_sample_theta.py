@@ -62,7 +62,7 @@ class SampleTheta(Theta):
         self.begin(start)
 
     def begin(self, start: Start | None) -> None:
-        """Go on from another walk, whose steps enter the log as one a sample."""
+        """Go on from another walk, whose steps enter the log as one per sample."""
         if start is None:
             return
         super().begin(start)

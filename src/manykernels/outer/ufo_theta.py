@@ -188,7 +188,7 @@ class Theta(ABC):
         return np.array([self.loss.descent(y, np.zeros(self.n_outputs))[1] for y in self.y])
 
     def targets(self) -> Any:
-        """Return the targets as the loss takes them: a class number is one number a sample."""
+        """Return the targets as the loss takes them: a class number is one number per sample."""
         return self.y[:, 0].astype(np.int64) if self.rule.loss == MULTICLASS_HINGE else self.y
 
     def predictor(self) -> ThetaPredictor:

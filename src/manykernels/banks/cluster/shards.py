@@ -12,7 +12,7 @@ import numpy as np
 from manykernels.banks.cluster import shard as on_worker
 from manykernels.banks.cluster.workers import Workers
 from manykernels.kernels.precomputed import Precomputed
-from manykernels.kernels.shared_distances import BoundKernel, make_groups
+from manykernels.kernels.shared_distances import BoundKernel, by_distances
 
 
 def assign(bound: Sequence[BoundKernel], n_shards: int) -> list[np.ndarray]:
@@ -23,7 +23,7 @@ def assign(bound: Sequence[BoundKernel], n_shards: int) -> list[np.ndarray]:
     list of ndarray of int
         The places of each shard's kernels in the bank, rising; no shard is empty.
     """
-    order = np.concatenate([group.indices for group in make_groups(bound)])
+    order = np.concatenate([shared.indices for shared in by_distances(bound)])
     return [np.sort(part) for part in np.array_split(order, min(n_shards, len(bound)))]
 
 

@@ -13,7 +13,7 @@ from manykernels.compute.gpu import Device, device_budget
 from manykernels.core.checks import check_choice
 from manykernels.kernels.base import Gaussian
 from manykernels.kernels.normalize import Normalization
-from manykernels.kernels.shared_distances import BoundKernel, make_groups
+from manykernels.kernels.shared_distances import BoundKernel, by_distances
 
 
 def plan_device(
@@ -73,11 +73,11 @@ class _Plan(KernelsLeft):
         if self.normalization.means is not None:
             return
         chosen = [k for k in self.rest.tolist() if type(self.bound[k].kernel) is Gaussian]
-        groups = make_groups(self.bound, chosen)
-        fit = min(len(groups), max(self.budget, 0) // self.matrix) if hold else 0
-        for part, holds in ((groups[:fit], True), (groups[fit:], False)):
+        all_shared = by_distances(self.bound, chosen)
+        fit = min(len(all_shared), max(self.budget, 0) // self.matrix) if hold else 0
+        for part, holds in ((all_shared[:fit], True), (all_shared[fit:], False)):
             if part:
-                self._add_gaussians(np.sort(np.concatenate([group.indices for group in part])), holds)
+                self._add_gaussians(np.sort(np.concatenate([shared.indices for shared in part])), holds)
         self.budget -= fit * self.matrix
 
     def _add_gaussians(self, indices: np.ndarray, hold: bool) -> None:

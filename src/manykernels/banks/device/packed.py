@@ -176,7 +176,7 @@ class DeviceKernel(WeighedKernel):
             return np.zeros(beta.shape)
         device, own = self._device, self._device.send(beta)
         out = device.zeros(self.n_samples, beta.shape[0])
-        # A block of a matrix that lies there is no copy, so that it need not be small.
+        # A block of a matrix that lies there is not a copy, so it need not be small.
         size = 1 if self._K is not None else self.n_samples
         for _, rows, found in device.sweep(
             1, self.n_samples, size, lambda _, rows: device.products(self._block(rows), own)

@@ -20,7 +20,7 @@ from manykernels.compute.gpu import Device, Rows, Tensor, gaussian_rates
 from manykernels.compute.memory import human_bytes
 from manykernels.kernels.base import Gaussian
 from manykernels.kernels.normalize import Normalization
-from manykernels.kernels.shared_distances import BoundKernel, KernelGroup, make_groups
+from manykernels.kernels.shared_distances import BoundKernel, SharedDistances, by_distances
 
 
 class DeviceStorage:
@@ -260,11 +260,11 @@ class Computed(DeviceStorage):
     ) -> None:
         super().__init__(device, indices, X.shape[0], dtype)
         self._bound, self._X, self._normalization = bound, X, normalization
-        self._groups = make_groups(bound)
-        self._views = [_View(device, group, X) for group in self._groups]
-        self._group_of, self._place_of = np.empty(len(bound), np.int64), np.empty(len(bound), np.int64)
-        for i, group in enumerate(self._groups):
-            self._group_of[group.indices], self._place_of[group.indices] = i, np.arange(group.indices.size)
+        self._shared = by_distances(bound)
+        self._views = [_View(device, shared, X) for shared in self._shared]
+        self._shared_by, self._place_of = np.empty(len(bound), np.int64), np.empty(len(bound), np.int64)
+        for i, shared in enumerate(self._shared):
+            self._shared_by[shared.indices], self._place_of[shared.indices] = i, np.arange(shared.indices.size)
 
     def describe(self) -> str:
         return f"{self.indices.size} computed on {self.device.name} in each pass"
@@ -280,8 +280,8 @@ class Computed(DeviceStorage):
     def values(self, local: np.ndarray, rows: Rows, columns: Rows = EVERY) -> Tensor:
         shape = (local.size, np.arange(self.n)[rows].size, np.arange(self.n)[columns].size)
         out = self.device.torch.empty(shape, dtype=self.dtype, device=self.device.where)
-        for i in np.unique(self._group_of[local]):
-            places = np.flatnonzero(self._group_of[local] == i)
+        for i in np.unique(self._shared_by[local]):
+            places = np.flatnonzero(self._shared_by[local] == i)
             wanted = self._place_of[local[places]]
             for place, block in zip(places, self._views[i].blocks(wanted, rows, columns), strict=True):
                 # Centering takes the difference of nearly equal numbers: round after it, not before.
@@ -298,22 +298,22 @@ class Computed(DeviceStorage):
 
 
 class _View:
-    """The raw blocks of a group of kernels, in ``wide``."""
+    """The raw blocks of kernels that share distances, in ``wide``."""
 
-    def __init__(self, device: Device, group: KernelGroup, X: Any) -> None:
-        self._device, self._group, self._V = device, group, group.view(X)
+    def __init__(self, device: Device, shared: SharedDistances, X: Any) -> None:
+        self._device, self._shared, self._V = device, shared, shared.view(X)
         self._view: View | None = None
-        if group.base is not None and all(map(is_known, group.kernels)):
-            view = View(device, self._V, group.base)
+        if shared.base is not None and all(map(is_known, shared.kernels)):
+            view = View(device, self._V, shared.base)
             self._view = view if view.mask is None else None
 
     def blocks(self, wanted: np.ndarray, rows: Rows, columns: Rows) -> list[Tensor]:
-        """Return the blocks of the wanted kernels of the group."""
+        """Return the blocks of the wanted kernels."""
         if self._view is not None:
             base, unit, last = self._view.values(rows, columns), self._view.unit, len(wanted) - 1
             parts = (base if i == last else base.clone() for i in range(len(wanted)))
-            return [apply(self._group.kernels[g], part, unit) for g, part in zip(wanted, parts, strict=True)]
-        blocks = self._group.blocks(self._V[rows], self._V[columns], [int(g) for g in wanted])
+            return [apply(self._shared.kernels[g], part, unit) for g, part in zip(wanted, parts, strict=True)]
+        blocks = self._shared.blocks(self._V[rows], self._V[columns], [int(g) for g in wanted])
         return [self._device.send(block) for _, block in blocks]
 
 
@@ -346,11 +346,11 @@ class Gaussians(DeviceStorage):
         hold: bool,
     ) -> Gaussians:
         """Compute the distances that the kernels need; bound and scale are those of ``indices``."""
-        groups = make_groups(bound)
-        stack = DistanceStack(device, [View(device, group.view(X), "distance") for group in groups], dtype, hold)
+        all_shared = by_distances(bound)
+        stack = DistanceStack(device, [View(device, shared.view(X), "distance") for shared in all_shared], dtype, hold)
         owner = np.empty(len(bound), np.int64)
-        for s, group in enumerate(groups):
-            owner[group.indices] = s
+        for s, shared in enumerate(all_shared):
+            owner[shared.indices] = s
         widths = np.array([entry.kernel.width for entry in bound if isinstance(entry.kernel, Gaussian)])
         units = np.array([view.unit for view in stack.views])
         return cls(device, indices, stack, owner, gaussian_rates(widths, units[owner]), scale)
