@@ -66,8 +66,8 @@ class Collection:
         if factor is not None and factor.shape[1] <= most and self.room.take(1, _COPIES * factor.nbytes):
             self._factors[k] = np.sqrt(member.scale) * factor
             return
-        own = Normalization(np.array([member.scale]), None, None, None, np.array(self._largest[-1:]))
-        source = RecomputedStorage([member.kernel], np.array([0]), X, own, PRECISIONS[self.precision])
+        normalization = Normalization(np.array([member.scale]), None, None, None, np.array(self._largest[-1:]))
+        source = RecomputedStorage([member.kernel], np.array([0]), X, normalization, PRECISIONS[self.precision])
         (self._storage_of[k],) = source.held(self.room)
 
     def workspace(self) -> CombinedMatrix:
@@ -94,11 +94,11 @@ class Collection:
         )
 
     def _storages(self, chosen: np.ndarray) -> list[Storage]:
-        found: list[Storage] = []
+        storages: list[Storage] = []
         as_factors = [place for place, k in enumerate(chosen) if k in self._factors]
         if as_factors:
-            found.append(FactorStorage(np.array(as_factors), [self._factors[chosen[place]] for place in as_factors]))
+            storages.append(FactorStorage(np.array(as_factors), [self._factors[chosen[place]] for place in as_factors]))
         for place, k in enumerate(chosen):
             if k in self._storage_of:
-                found.append(self._storage_of[k].moved(np.array([place])))
-        return found
+                storages.append(self._storage_of[k].moved(np.array([place])))
+        return storages

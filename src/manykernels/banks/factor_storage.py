@@ -75,10 +75,10 @@ class FactorStorage:
         part = self._sharing(places, self.columns, local)
         if places.size == self.indices.size or not room.take(1, part.nbytes):
             return [part]
-        own = FactorStorage(places, [self._factor(k) for k in local])
-        assert own.columns.base is not None
-        room.guard(own.columns.base)
-        return [own]
+        copied = FactorStorage(places, [self._factor(k) for k in local])
+        assert copied.columns.base is not None
+        room.guard(copied.columns.base)
+        return [copied]
 
     def moved(self, indices: np.ndarray) -> FactorStorage:
         return self._sharing(indices, self.columns, slice(None))
@@ -105,8 +105,8 @@ class FactorStorage:
 
         def add(start: int, stop: int, segment: np.ndarray) -> None:
             for part, columns in self._pieces(used) if kept is None else kept:
-                own = np.repeat(weights[part], self.ranks[part])
-                add_block((columns[start:stop] * own) @ columns[start:].T, segment)
+                column_weights = np.repeat(weights[part], self.ranks[part])
+                add_block((columns[start:stop] * column_weights) @ columns[start:].T, segment)
 
         return add
 

@@ -83,8 +83,8 @@ class LearnedKernel:
         for low in range(0, X.shape[0], step):
             rows = slice(low, min(low + step, X.shape[0]))
             for k, block in self.blocks(X[rows], self.X):
-                own = coef if coef.ndim == 2 else coef[k]
-                yield k, rows, self.coefficients[k] * (own @ self._centered(k, block).T)
+                kernel_coef = coef if coef.ndim == 2 else coef[k]
+                yield k, rows, self.coefficients[k] * (kernel_coef @ self._centered(k, block).T)
 
     def diagonal(self, X: Any) -> np.ndarray:
         """Return k(x_i, x_i)."""

@@ -294,8 +294,9 @@ class PackedBank(CombinesToMatrix):
         """Return the combined kernel as a sum of the kernels with a positive weight."""
         weights = checked_weights(weights, self.n_kernels)
         active = np.flatnonzero(weights)
-        own = self.normalization.take(active)
-        return Terms([self.bound[int(k)] for k in active], weights[active] * own.scale, own.means, own.totals)
+        learned = self.normalization.take(active)
+        bound = [self.bound[int(k)] for k in active]
+        return Terms(bound, weights[active] * learned.scale, learned.means, learned.totals)
 
     def importances(self, weights: np.ndarray, n_features: int) -> np.ndarray:
         """Return each feature's part of the weight, a kernel's being divided over its columns."""

@@ -70,12 +70,12 @@ class RecomputedStorage:
         """Return the triangles of the first kernels, as many as there is room for, and the others as they are."""
         size = np.dtype(self.dtype).itemsize * triangle_size(self.n)
         count = room.take(self.indices.size, size)
-        every, found = np.arange(self.indices.size), list[Storage]()
+        every, storages = np.arange(self.indices.size), list[Storage]()
         if count:
-            found.append(PackedStorage.fill(self._part(self.indices[:count], every[:count]), room))
+            storages.append(PackedStorage.fill(self._part(self.indices[:count], every[:count]), room))
         if count < self.indices.size:
-            found.append(self._part(self.indices[count:], every[count:]) if count else self)
-        return found
+            storages.append(self._part(self.indices[count:], every[count:]) if count else self)
+        return storages
 
     def _part(self, places: np.ndarray, local: np.ndarray) -> RecomputedStorage:
         return RecomputedStorage(self._bound, self._own[local], self._X, self._normalization, self.dtype, places)
@@ -98,7 +98,7 @@ class RecomputedStorage:
         """Return (local kernel, matrix, sample numbers, scale) of the matrices that are only to be scaled."""
         if self._normalization.means is not None or self._normalization.inverse_norms is not None:
             return []
-        found: list[tuple[int, Precomputed, np.ndarray, float]] = []
+        matrices: list[tuple[int, Precomputed, np.ndarray, float]] = []
         for shared, view, places in zip(self._shared, self._views, self._locals, strict=True):
             if observed(view) is not None:
                 continue
@@ -109,8 +109,8 @@ class RecomputedStorage:
                     if order not in numbers:
                         numbers[order] = kernel.numbers_in(view)
                     scale = float(self._normalization.scale[shared.indices[g]])
-                    found.append((int(places[g]), kernel, numbers[order], scale))
-        return found
+                    matrices.append((int(places[g]), kernel, numbers[order], scale))
+        return matrices
 
     def moved(self, indices: np.ndarray) -> RecomputedStorage:
         return self._part(indices, np.arange(indices.size))
@@ -146,10 +146,10 @@ class RecomputedStorage:
         inner = M if support.size == M.shape[0] else M[np.ix_(support, support)]
 
         def visitor(block: tuple[int, int]) -> Visit:
-            own = 2.0 * inner[block[0] : block[1], block[0] :]
-            own[np.arange(len(own)), np.arange(len(own))] *= 0.5
+            doubled = 2.0 * inner[block[0] : block[1], block[0] :]
+            doubled[np.arange(len(doubled)), np.arange(len(doubled))] *= 0.5
             rows = np.empty(row_offset(block[1], support.size) - row_offset(block[0], support.size))
-            pack_rows(own, rows)
+            pack_rows(doubled, rows)
 
             def visit(k: int, part: np.ndarray, out: np.ndarray) -> None:
                 out += float(part @ rows)
@@ -159,18 +159,18 @@ class RecomputedStorage:
         return self._reduce(visitor, 1, local, support)[0]
 
     def centered_squares(self, weight: np.ndarray, local: np.ndarray) -> np.ndarray:
-        found = np.zeros(local.size)
+        squares = np.zeros(local.size)
         for start in range(0, local.size, _MEANS_AT_ONCE):
             chosen = local[start : start + _MEANS_AT_ONCE]
             means, totals = row_means(self.matvecs(weight, chosen, False), weight)
             place = {int(k): row for row, k in enumerate(chosen)}
-            found[start : start + chosen.size] = self._reduce(
+            squares[start : start + chosen.size] = self._reduce(
                 lambda block, of=(means, totals, place): self._square_visitor(block, weight, *of),
                 1,
                 chosen,
                 np.arange(self.n),
             )[0]
-        return found
+        return squares
 
     @staticmethod
     def _square_visitor(

@@ -114,16 +114,16 @@ def _read(K, signs, roots, forward, backward):
         v, w, c = signs[low:high], backward[low:high], roots[low:high]
         for i in range(K.shape[0]):
             row, sign, root = K[i, low:high], signs[i], roots[i]
-            total, own, over = 0.0, 0.0, 0.0
+            total, zeros, over = 0.0, 0.0, 0.0
             for j in range(row.size):
                 a = np.float64(row[j])
                 total += a * v[j]
-                own += a * 0.0
+                zeros += a * 0.0
                 w[j] += sign * a
                 beyond = abs(a) - root * c[j]
                 over += beyond if beyond > 0.0 else 0.0
             forward[i] += total
-            poison += own
+            poison += zeros
             excess += over
     return poison, excess
 

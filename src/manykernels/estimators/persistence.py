@@ -211,12 +211,12 @@ def _kernels_of(predictors: list[Predictor]) -> dict[tuple[int, int], Kernel]:
 
     Where a ladder was learned they are its nodes, by (1 + predictor, place there).
     """
-    found: dict[tuple[int, int], Kernel] = {}
+    kernels: dict[tuple[int, int], Kernel] = {}
     for i, predictor in enumerate(predictors):
         by_place = predictor.active.size == len(predictor.kernel.bound)
         for j, entry in enumerate(predictor.kernel.bound):
-            found.setdefault((0, int(predictor.active[j])) if by_place else (i + 1, j), entry.kernel)
-    return {key: found[key] for key in sorted(found)}
+            kernels.setdefault((0, int(predictor.active[j])) if by_place else (i + 1, j), entry.kernel)
+    return {key: kernels[key] for key in sorted(kernels)}
 
 
 def _norm_of(norm: Any, kept: list[tuple[int, int]], n_kernels: int) -> Any:

@@ -135,8 +135,8 @@ class Predictor:
         for rows, features, first in features_in_blocks(self.kernel, X, self.vectors.shape[1]):
             centered = features if self.mean is None else features - self.mean
             for k, part in enumerate(owner):
-                own = slice(first[k], first[k + 1])
-                out[rows, :, part] += centered[:, own] @ self.vectors[:, own].T
+                columns = slice(first[k], first[k + 1])
+                out[rows, :, part] += centered[:, columns] @ self.vectors[:, columns].T
 
     def parts_from_stack(self, stack: np.ndarray, owner: np.ndarray, out: np.ndarray) -> None:
         """Do the same for kernels given as an array (n_kernels, n_test, n_train)."""

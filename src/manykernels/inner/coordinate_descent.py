@@ -132,17 +132,17 @@ class _Run:
             rows = np.flatnonzero(self.inside[start:stop])
             if rows.size == 0:
                 continue
-            own = slice(start, stop)
+            block = slice(start, stop)
             _descend(
                 self.K.table.block(start, stop),
                 self.random.permutation(rows),
-                self.y[own],
-                self.lower[own],
-                self.upper[own],
-                self.diagonal[own],
+                self.y[block],
+                self.lower[block],
+                self.upper[block],
+                self.diagonal[block],
                 self.epsilon,
-                self.beta[own],
-                self.inside[own],
+                self.beta[block],
+                self.inside[block],
                 self.u,
                 self.factors,
                 low,

@@ -91,10 +91,10 @@ class _State:
 
     def movable(self, violation: float, size: int) -> np.ndarray:
         """Return those of the last ``size`` samples that may still move, and those that are nearly so."""
-        found = smo.movable(
+        places = smo.movable(
             self.gradient, self.beta, self.lower, self.upper, self.epsilon, self.intercept, _SLACK * violation
         )
-        return found[found >= self.y.size - size]
+        return places[places >= self.y.size - size]
 
     def improve(self, active: np.ndarray, tol: float) -> int:
         """Solve for the active samples, and rebuild the gradient of all; returns the steps made."""

@@ -125,15 +125,15 @@ def _approximations(
     purse: _Purse,
 ) -> list[BoundKernel]:
     seeds = random_state.integers(2**31, size=len(bound))
-    found, chosen = [], {}
+    approximations, chosen = [], {}
     for entry, seed in zip(bound, seeds.tolist(), strict=True):
         V = sample[:, entry.positions]
         V = there(V, observed(V))
         key = (id(entry.kernel), entry.positions.tobytes())
         if key not in chosen:
             chosen[key] = _approximation(entry, V, method, rank, seed, purse)
-        found.append(replace(entry, kernel=chosen[key]))
-    return found
+        approximations.append(replace(entry, kernel=chosen[key]))
+    return approximations
 
 
 def take_rows(X: Any, rows: np.ndarray) -> Any:
@@ -145,15 +145,15 @@ def take_rows(X: Any, rows: np.ndarray) -> Any:
 def _approximation(entry: BoundKernel, V: Any, method: str, rank: float, seed: int, purse: _Purse) -> Kernel:
     kernel = entry.kernel
     checked_diagonal(kernel, V, entry.name)
-    own = kernel.features(V[:1] if V.shape[0] else np.zeros((1, V.shape[1])))
-    if own is not None and (rank < 1 or own.shape[1] <= rank):
+    features = kernel.features(V[:1] if V.shape[0] else np.zeros((1, V.shape[1])))
+    if features is not None and (rank < 1 or features.shape[1] <= rank):
         return kernel
     if method == "nystroem":
-        found = Nystroem(kernel, _landmarks(kernel, V, rank, np.random.default_rng(seed), purse))
-        size = found.landmarks.shape[0]
+        nystroem = Nystroem(kernel, _landmarks(kernel, V, rank, np.random.default_rng(seed), purse))
+        size = nystroem.landmarks.shape[0]
         purse.check(_ROOT_COPIES * 8 * size**2)
-        purse.spend(found.landmarks.nbytes + found.root.nbytes)
-        return found if found.features(found.landmarks[:1]).shape[1] else Nothing()
+        purse.spend(nystroem.landmarks.nbytes + nystroem.root.nbytes)
+        return nystroem if nystroem.features(nystroem.landmarks[:1]).shape[1] else Nothing()
     if not isinstance(kernel, Gaussian):
         raise TypeError(
             f"approximation='fourier' needs Gaussian kernels, or such with few features of their own; "

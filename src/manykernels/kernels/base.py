@@ -99,8 +99,8 @@ class Kernel(HasParameters, ABC):
     @property
     def title(self) -> str:
         """The kernel's name without its columns, such as "Gaussian(width=2)"."""
-        own = {k: v for k, v in self.parameters().items() if k not in ("columns", "group", "label")}
-        shown = [f"{k}={short(v)}" for k, v in own.items() if not isinstance(v, np.ndarray)]
+        parameters = {k: v for k, v in self.parameters().items() if k not in ("columns", "group", "label")}
+        shown = [f"{k}={short(v)}" for k, v in parameters.items() if not isinstance(v, np.ndarray)]
         return f"{type(self).__name__}({', '.join(shown)})" if shown else type(self).__name__
 
     def name(self, where: str) -> str:

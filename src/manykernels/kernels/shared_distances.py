@@ -133,8 +133,8 @@ class SharedDistances:
         """Return a factor of the kernel at place ``g``: an exact one, or one with an error of at most ``error``."""
         mask, kernel = observed(V), self.kernels[g]
         V = there(V, mask)
-        found = kernel.factor(V) if error is None else kernel.low_rank_factor(V, error, max_rank)
-        return None if found is None else spread(found, mask)
+        factor = kernel.factor(V) if error is None else kernel.low_rank_factor(V, error, max_rank)
+        return None if factor is None else spread(factor, mask)
 
 
 def by_distances(bound: Sequence[BoundKernel], indices: Iterable[int] | None = None) -> list[SharedDistances]:

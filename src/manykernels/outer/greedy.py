@@ -167,7 +167,7 @@ class _Selection:
         def slope(part: float) -> float:
             """The derivative of the objective along the way: -1/2 beta' (N - K) beta, rising."""
             if part not in machines:
-                nearest = machines[min(machines, key=lambda own: abs(own - part))]
+                nearest = machines[min(machines, key=lambda length: abs(length - part))]
                 np.multiply(part, change.array, out=self._between.array)
                 self._between.array += K.array
                 machines[part] = problem.solve(self._between, nearest, self._inner_tol())

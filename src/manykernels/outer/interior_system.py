@@ -220,8 +220,8 @@ class SampleSide:
         B = scaled.T @ scaled
         B *= 2.0
         for t in range(n_tasks):
-            own = slice(t * n, (t + 1) * n)
-            B[own, own] += K
+            block = slice(t * n, (t + 1) * n)
+            B[block, block] += K
         B[np.diag_indices_from(B)] += diagonal.ravel()
         self.L = cholesky(B.T, lower=True, overwrite_a=True, check_finite=False)
         self.tasks = n_tasks if intercept else 0

@@ -188,8 +188,8 @@ def _finished(walk: MirrorWalk, tol: float, corrective: bool, interrupted: bool)
     weights = weights / float(np.linalg.norm(weights))
     active = np.flatnonzero(weights)
     bank = walk.collection.bank(active)
-    found = _learned(walk, bank, weights[active], tol, corrective)
-    return replace(found, result=replace(found.result, interrupted=interrupted))
+    learned = _learned(walk, bank, weights[active], tol, corrective)
+    return replace(learned, result=replace(learned.result, interrupted=interrupted))
 
 
 def _learned(walk: MirrorWalk, bank: PackedBank, weights: np.ndarray, tol: float, corrective: bool) -> FamilyResult:
@@ -199,11 +199,11 @@ def _learned(walk: MirrorWalk, bank: PackedBank, weights: np.ndarray, tol: float
     n_solves = walk.n_steps + 1
     if corrective:
         with silent():
-            found = automatic(problem, tol=tol, start=weights)
-        n_solves += found.n_inner_solves
+            solved = automatic(problem, tol=tol, start=weights)
+        n_solves += solved.n_inner_solves
         # Rounded kernel values can lead the finite solver astray at a large C.
-        if found.certificate.primal <= problem.certificate(weights, machine, problem.quad_forms(machine)).primal:
-            weights, machine = found.weights, found.machine
+        if solved.certificate.primal <= problem.certificate(weights, machine, problem.quad_forms(machine)).primal:
+            weights, machine = solved.weights, solved.machine
     quad_forms = problem.quad_forms(machine)
     known = problem.certificate(weights, machine, quad_forms)
     bound, exact = walk.problem.family.norm_bound(outer_products(machine.beta))

@@ -128,8 +128,8 @@ class SampleTheta(Theta):
     @staticmethod
     def _add_norms(products: np.ndarray, values: np.ndarray, total: np.ndarray) -> None:
         """Add the parts of some samples' rows; one after the other, since they are made double on the way."""
-        for own, rows in zip(products, values.reshape(*products.shape, -1), strict=True):
-            total += own @ rows
+        for product, rows in zip(products, values.reshape(*products.shape, -1), strict=True):
+            total += product @ rows
 
     def averaged(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         W = (self.beta[:, :, None] * self.walk.area - self.s.debt) / self.n_averaged
@@ -142,7 +142,7 @@ class SampleTheta(Theta):
     def _add_components(self, block: np.ndarray, W: np.ndarray, scores: np.ndarray) -> None:
         values, places = self._values_of(block)
         pieces = np.array_split(np.arange(block.size), n_threads())
-        parallel(lambda own: steps.add_components(values, W, block[own], places[own], scores), pieces)
+        parallel(lambda piece: steps.add_components(values, W, block[piece], places[piece], scores), pieces)
 
     def forget_average(self) -> None:
         super().forget_average()
@@ -163,5 +163,5 @@ class SampleTheta(Theta):
         values, places = self._values_of(samples)
         pending = int(np.sum(self.s.length[0] - self.s.seen[samples])) * self.pairs.n_kernels
         pieces = np.array_split(np.arange(samples.size), n_threads() if pending > _SMALL_PASS else 1)
-        parallel(lambda own: steps.catch_up_all(self.s, values, samples[own], places[own]), pieces)
+        parallel(lambda piece: steps.catch_up_all(self.s, values, samples[piece], places[piece]), pieces)
         return values, places[np.searchsorted(samples, order)]

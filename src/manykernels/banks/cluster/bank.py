@@ -67,13 +67,13 @@ def bind_on_workers(
     kernels.check_views(X, data.table)
     options = {"recipe": recipe, "precision": placement.precision}
     shards = Shards(Workers(placement.client), bound, X, weight, options, n_shards)
-    found = shards.persistent(
+    learned = shards.persistent(
         lambda: shards.gather([shards.submit(s, on_worker.learned_scales) for s in range(len(shards.members))])
     )
     scale, largest = np.empty(len(bound)), np.empty(len(bound))
-    for members, (own_scale, own_largest, _) in zip(shards.members, found, strict=True):
+    for members, (own_scale, own_largest, _) in zip(shards.members, learned, strict=True):
         scale[members], largest[members] = own_scale, own_largest
-    held = "single" if any(part[2] == "single" for part in found) else "double"
+    held = "single" if any(part[2] == "single" for part in learned) else "double"
     return DaskBank(
         shards,
         [Holding(s, None, members) for s, members in enumerate(shards.members)],
@@ -217,8 +217,8 @@ class DaskBank(PackedBank):
         if subset is None:
             return self._holdings, self.n_kernels
         chosen = self._chosen(subset)
-        found = [holding.chosen(chosen) for holding in self._holdings]
-        return [holding for holding in found if holding is not None], chosen.size
+        parts = [holding.chosen(chosen) for holding in self._holdings]
+        return [holding for holding in parts if holding is not None], chosen.size
 
     # -- a few kernels ----------------------------------------------------------------------------------------------
 
@@ -267,11 +267,11 @@ class DaskBank(PackedBank):
 
     def _learned_of(self, chosen: np.ndarray) -> Normalization:
         """Return all that the workers learned of a few kernels."""
-        here = self.normalization.take(chosen)
+        normalization = self.normalization.take(chosen)
         if not (self.is_cosine or self.is_centered):
-            return here
+            return normalization
         holdings, _ = self._of(chosen)
-        found = self._shards.persistent(
+        learned = self._shards.persistent(
             lambda: self._shards.gather(
                 [self._shards.submit(h.shard, on_worker.normalization, h.local) for h in holdings]
             )
@@ -279,25 +279,26 @@ class DaskBank(PackedBank):
 
         def put(part: str, shape: tuple[int, ...]) -> np.ndarray:
             out = np.empty(shape)
-            for holding, own in zip(holdings, found, strict=True):
-                out[holding.places] = getattr(own, part)
+            for holding, learned_there in zip(holdings, learned, strict=True):
+                out[holding.places] = getattr(learned_there, part)
             return out
 
         square = (chosen.size, self.n_samples)
         return Normalization(
-            here.scale,
+            normalization.scale,
             put("inverse_norms", square) if self.is_cosine else None,
             put("means", square) if self.is_centered else None,
             put("totals", square[:1]) if self.is_centered else None,
-            here.largest,
+            normalization.largest,
         )
 
     def terms(self, weights: np.ndarray) -> Terms:
         """Return the combined kernel as a sum of the kernels with a positive weight."""
         weights = checked_weights(weights, self.n_kernels)
         active = np.flatnonzero(weights)
-        own = self._learned_of(active)
-        return Terms([self.bound[int(k)] for k in active], weights[active] * own.scale, own.means, own.totals)
+        learned = self._learned_of(active)
+        bound = [self.bound[int(k)] for k in active]
+        return Terms(bound, weights[active] * learned.scale, learned.means, learned.totals)
 
 
 @dataclass(frozen=True)

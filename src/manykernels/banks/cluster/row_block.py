@@ -79,9 +79,9 @@ class FeatureBlock:
         key = u.tobytes()
         if key not in self._products:
             product = np.empty(self.Z.shape[0])
-            own = u.astype(self.Z.dtype)
+            vector = u.astype(self.Z.dtype)
             for rows in self.chunks():
-                product[rows] = self.Z[rows] @ own
+                product[rows] = self.Z[rows] @ vector
             while len(self._products) >= _REMEMBERED:
                 self._products.pop(next(iter(self._products)))
             self._products[key] = product
@@ -205,8 +205,8 @@ def squares(block: FeatureBlock) -> np.ndarray:
 
 def largest(block: FeatureBlock, first: np.ndarray) -> np.ndarray:
     """Return the largest diagonal entry of each kernel."""
-    found = [np.add.reduceat(block.Z[rows] ** 2, first[:-1], axis=1).max(axis=0) for rows in block.chunks()]
-    return np.max(found, axis=0).astype(np.float64)
+    peaks = [np.add.reduceat(block.Z[rows] ** 2, first[:-1], axis=1).max(axis=0) for rows in block.chunks()]
+    return np.max(peaks, axis=0).astype(np.float64)
 
 
 # -- what a bundle asks for -------------------------------------------------------------------------------------

@@ -112,7 +112,7 @@ class Holding:
         at = np.searchsorted(self.places, chosen, sorter=order)
         at[at == self.places.size] = 0
         at = order[at]
-        here = np.flatnonzero(self.places[at] == chosen)
-        if here.size == 0:
+        places = np.flatnonzero(self.places[at] == chosen)
+        if places.size == 0:
             return None
-        return Holding(self.shard, at[here] if self.local is None else self.local[at[here]], here)
+        return Holding(self.shard, at[places] if self.local is None else self.local[at[places]], places)

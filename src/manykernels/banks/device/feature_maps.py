@@ -92,12 +92,12 @@ class _Waves:
 
 def predict_features_on(device: Device, maps: FeatureMaps, X: Any, vectors: np.ndarray) -> np.ndarray:
     """Return the products of the features of the rows of X with vectors (n_tasks, n_features): (len(X), n_tasks)."""
-    own, on_device = device.send(vectors), DeviceMaps(device, maps)
+    sent, on_device = device.send(vectors), DeviceMaps(device, maps)
     out = np.zeros((X.shape[0], vectors.shape[0]))
 
     def part(_: slice, rows: slice) -> Tensor:
-        return on_device.transform(X[rows]) @ own.T
+        return on_device.transform(X[rows]) @ sent.T
 
-    for _, rows, found in device.sweep(1, X.shape[0], _ROW_COPIES * vectors.shape[1], part):
-        out[rows] = device.fetch(found)
+    for _, rows, products in device.sweep(1, X.shape[0], _ROW_COPIES * vectors.shape[1], part):
+        out[rows] = device.fetch(products)
     return out

@@ -81,16 +81,16 @@ class _Plan(KernelsLeft):
         self.budget -= fit * self.matrix
 
     def _add_gaussians(self, indices: np.ndarray, hold: bool) -> None:
-        own, scale = [self.bound[k] for k in indices], self.normalization.scale[indices]
-        self._add(Gaussians.of(self.device, own, indices, self.X, scale, self.dtype, hold))
+        bound, scale = [self.bound[k] for k in indices], self.normalization.scale[indices]
+        self._add(Gaussians.of(self.device, bound, indices, self.X, scale, self.dtype, hold))
 
     def take_rest(self, hold: bool) -> None:
         """Hold the matrices of the first kernels that are left, and compute the others anew in each pass."""
         fit = max(self.budget, 0) // self.matrix if hold else 0
         for indices, is_held in ((self.rest[:fit], True), (self.rest[fit:], False)):
             if indices.size:
-                own = [self.bound[k] for k in indices]
-                source = Computed(self.device, own, indices, self.X, self.normalization.take(indices), self.dtype)
+                bound = [self.bound[k] for k in indices]
+                source = Computed(self.device, bound, indices, self.X, self.normalization.take(indices), self.dtype)
                 self._add(Matrices.fill(source) if is_held else source)
 
     def _add(self, storage: DeviceStorage) -> None:

@@ -21,7 +21,7 @@ def predict_on(device: Device, kernel: LearnedKernel, X: Any, coef: np.ndarray) 
     In double precision, where the device has it. Kernels that the device does not know are computed on the CPU.
     """
     all_shared = [_SharedBlocks(device, shared, kernel, X) for shared in by_distances(kernel.bound)]
-    own, out = device.send(coef), np.zeros((coef.shape[0], X.shape[0]))
+    sent, out = device.send(coef), np.zeros((coef.shape[0], X.shape[0]))
     share = None if kernel.share is None else device.send(kernel.share)
     sums = device.send(coef.sum(axis=1))
 
@@ -29,16 +29,16 @@ def predict_on(device: Device, kernel: LearnedKernel, X: Any, coef: np.ndarray) 
         total = device.zeros(coef.shape[0], rows.stop - rows.start)
         for shared in all_shared:
             for k, block in shared.blocks(rows):
-                total += kernel.coefficients[k] * (own @ block.T)
+                total += kernel.coefficients[k] * (sent @ block.T)
                 if share is not None and kernel.means is not None and kernel.totals is not None:
                     # What centering adds: the total less the means of both sides, for each pair.
-                    right = (own @ device.send(kernel.means[k]))[:, None]
+                    right = (sent @ device.send(kernel.means[k]))[:, None]
                     level = float(kernel.totals[k]) - block @ share
                     total += kernel.coefficients[k] * (sums[:, None] * level - right)
         return total
 
-    for _, rows, found in device.sweep(1, X.shape[0], kernel.X.shape[0], part):
-        out[:, rows] = device.fetch(found)
+    for _, rows, predictions in device.sweep(1, X.shape[0], kernel.X.shape[0], part):
+        out[:, rows] = device.fetch(predictions)
     return out
 
 

@@ -92,16 +92,16 @@ class View:
         left, right = device.places(rows), device.places(columns)
         if self._host is not None:
             values, unit = base_matrix(self.base, self._host[rows], self._host[columns])
-            found = device.send(values if self.base == "inner" else values * (unit * unit))
+            block = device.send(values if self.base == "inner" else values * (unit * unit))
         elif self.base == "inner":
-            found = self._data[left] @ self._data[right].T
+            block = self._data[left] @ self._data[right].T
         else:
-            found = device.squared_distances(self._data[left], self._data[right])
+            block = device.squared_distances(self._data[left], self._data[right])
         if self.mask is not None and self.base != "inner":
             gone = device.send(~self.mask, device.torch.bool)
-            found[gone[left]] = float("inf")
-            found[:, gone[right]] = float("inf")
-        return found
+            block[gone[left]] = float("inf")
+            block[:, gone[right]] = float("inf")
+        return block
 
     def tail(self, size: int) -> View:
         """Return the view of the last ``size`` samples."""
