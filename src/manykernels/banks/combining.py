@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.banks.asked import checked_weights
+from manykernels.banks.argument_checks import checked_weights
 from manykernels.banks.learned import Kept, LearnedKernel, Terms
 from manykernels.banks.placement import Placement
 from manykernels.compute.combined import CombinedMatrix, Rounded

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.banks.asked import checked_places, checked_weights
+from manykernels.banks.argument_checks import checked_places, checked_weights
 from manykernels.banks.combining import CombinesToMatrix, put_together
 from manykernels.banks.ladder_bank import LadderBank
 from manykernels.banks.learned import Terms

@@ -24,7 +24,7 @@ from manykernels.compute.quick_look import look_at
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.checks import check_choice
 from manykernels.core.protocols import Bank
-from manykernels.kernels.missing import observed, there
+from manykernels.kernels.missing import observed, seen_rows
 from manykernels.kernels.precomputed import ROUNDING, Precomputed
 from manykernels.kernels.shared_distances import BoundKernel
 
@@ -96,7 +96,7 @@ def _some(n: int, most: int) -> np.ndarray:
 def _values(entry: BoundKernel, X: Any, rows: np.ndarray) -> np.ndarray:
     """Return the kernel's matrix of the samples, without those that lack its view."""
     view = X[rows][:, entry.positions]
-    view = there(view, observed(view))
+    view = seen_rows(view, observed(view))
     K = np.asarray(entry.kernel.compute(view, view), dtype=np.float64)
     if K.shape != (view.shape[0], view.shape[0]):
         raise ValueError(

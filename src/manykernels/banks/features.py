@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.banks.asked import check_length, checked_places
+from manykernels.banks.argument_checks import check_length, checked_places
 from manykernels.banks.combining import MOST_COARSE, CombinesByWeights, WeighedKernel, coarse_samples
 from manykernels.banks.learned import Kept, LearnedKernel
 from manykernels.banks.offers import FEATURES
@@ -24,7 +24,7 @@ from manykernels.compute.triangles import triangle_size
 from manykernels.core.results import Iterate
 from manykernels.kernels.approximate import UNCOUNTED, approximate_kernels, errors_of_values, lost_traces
 from manykernels.kernels.feature_maps import FeatureMaps, Nystroem
-from manykernels.kernels.missing import CENTER_NEEDS_ALL, observed, spread, there
+from manykernels.kernels.missing import CENTER_NEEDS_ALL, observed, seen_rows, with_zeros
 from manykernels.kernels.normalize import LEAST_LEVEL, checked_diagonal, fit_single, too_small
 from manykernels.kernels.shared_distances import BoundKernel
 
@@ -174,7 +174,7 @@ class FeatureBank(CombinesByWeights):
                 if mask is not None and self.is_centered:
                     raise ValueError(CENTER_NEEDS_ALL)
                 present[k] += float(weight.sum() if mask is None else weight @ mask)
-                diagonal = spread(checked_diagonal(entry.kernel, there(V, mask), entry.name), mask)
+                diagonal = with_zeros(checked_diagonal(entry.kernel, seen_rows(V, mask), entry.name), mask)
                 traces[k] += float(weight @ diagonal)
                 top[k] = max(top[k], float(diagonal.max(initial=0.0)))
         return (present.copy() if self.is_cosine else traces), present, np.ones_like(top) if self.is_cosine else top

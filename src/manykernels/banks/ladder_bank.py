@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.banks.asked import checked_places, checked_weights
+from manykernels.banks.argument_checks import checked_places, checked_weights
 from manykernels.banks.combining import CombinesToMatrix
 from manykernels.banks.layout import plan_storages
 from manykernels.banks.learned import Terms
@@ -69,7 +69,7 @@ class LadderBank(CombinesToMatrix):
         self.first = np.concatenate([[0], np.cumsum([len(ladder) for ladder in ladders])])
         self.n_kernels = int(self.first[-1])
         triangle = (4 if precision == "single" else 8) * triangle_size(X.shape[0])
-        # The kernels of a working set are none of the nodes: they take room of their own, at most half of it.
+        # The kernels of a working set are not among the nodes: they take room of their own, at most half of it.
         room = min(reserve * triangle, budget // 2)
         self._nodes = self._bind_nodes(center, budget - room, storage, precision)
         self.room = Room(room + (self._nodes.room.left or 0))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.banks.asked import check_length, check_matrix, checked_places, checked_weights
+from manykernels.banks.argument_checks import check_length, check_matrix, checked_places, checked_weights
 from manykernels.banks.combining import CombinesToMatrix
 from manykernels.banks.factor_storage import FactorStorage
 from manykernels.banks.learned import Terms

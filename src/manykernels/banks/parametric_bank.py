@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.banks.asked import check_length
+from manykernels.banks.argument_checks import check_length
 from manykernels.banks.combining import CombinesToMatrix
 from manykernels.banks.learned import Terms
 from manykernels.kernels.parametric import ParametricKernel

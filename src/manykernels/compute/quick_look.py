@@ -76,7 +76,7 @@ def look_at(K: np.ndarray, rounding: float) -> Look:
     n, rows = len(K), _rows(len(K))
     block, diagonal, forward = np.empty((rows.size, rows.size)), np.empty(n), np.zeros(n)
     summed, skew, suspect = _survey(K, _signs(n), rows, rounding, diagonal, forward, block)
-    if not summed:  # some numbers are none, or too large to be summed
+    if not summed:  # some entries are NaN, or too large to be summed
         return Look(bool(np.isfinite(K).all()), np.inf, True, 0, diagonal)
     # Seen as columns, as LAPACK does, the lower triangle is the upper one: no copy is made.
     suspect = suspect or dpotrf(block.T, overwrite_a=True, clean=False)[1] != 0

@@ -33,14 +33,14 @@ class Arrays:
         return name
 
 
-def plain(value: Any) -> Any:
+def without_numpy(value: Any) -> Any:
     """Return a JSON-able value: NumPy numbers become Python's.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from manykernels.estimators.coded_predictor import plain
-    >>> plain(np.int64(3)), plain((1, 2))
+    >>> from manykernels.estimators.coded_predictor import without_numpy
+    >>> without_numpy(np.int64(3)), without_numpy((1, 2))
     (3, [1, 2])
     """
     if isinstance(value, np.generic):
@@ -135,7 +135,7 @@ def _encode_own(arrays: Arrays, name: str, kernel: Kernel) -> dict:
             parts = [_encode_part(arrays, f"{name}_{key}{i}", part) for i, part in enumerate(single.values())]
             coded[key] = {"kernels": parts, "order": [list(single).index(id(part)) for part in value]}
         elif key not in ("columns", "group", "label"):
-            coded[key] = plain(value)
+            coded[key] = without_numpy(value)
     return coded
 
 

@@ -22,7 +22,7 @@ from manykernels.compute.threads import one_blas_thread
 from manykernels.core.checks import is_count, is_number
 from manykernels.kernels.base import Gaussian, Kernel
 from manykernels.kernels.feature_maps import Nothing, Nystroem, RandomFourier
-from manykernels.kernels.missing import observed, there
+from manykernels.kernels.missing import observed, seen_rows
 from manykernels.kernels.normalize import checked_diagonal
 from manykernels.kernels.shared_distances import BoundKernel
 
@@ -128,7 +128,7 @@ def _approximations(
     approximations, chosen = [], {}
     for entry, seed in zip(bound, seeds.tolist(), strict=True):
         V = sample[:, entry.positions]
-        V = there(V, observed(V))
+        V = seen_rows(V, observed(V))
         key = (id(entry.kernel), entry.positions.tobytes())
         if key not in chosen:
             chosen[key] = _approximation(entry, V, method, rank, seed, purse)
@@ -222,7 +222,7 @@ def _on_some_rows(
     out = np.zeros(len(before))
     for k, (old, new) in enumerate(zip(before, after, strict=True)):
         V = sample[:, old.positions]
-        V = there(V, observed(V))
+        V = seen_rows(V, observed(V))
         if new.kernel is not old.kernel and V.shape[0]:
             out[k] = error(old.kernel, new.kernel, V)
     return out

@@ -19,7 +19,7 @@ from manykernels.compute.pairwise import dense
 from manykernels.core.checks import check_count, check_number
 from manykernels.kernels.base import Kernel
 from manykernels.kernels.columns import resolve_columns
-from manykernels.kernels.missing import observed, spread, there
+from manykernels.kernels.missing import observed, seen_rows, with_zeros
 from manykernels.kernels.shared_distances import BoundKernel
 
 _RANK_CUT = 1e-10
@@ -246,7 +246,7 @@ class FeatureMaps:
         # Columns of a sparse matrix take long to choose.
         V = X if np.array_equal(positions, np.arange(X.shape[1])) else X[:, positions]
         mask = observed(V)
-        part = spread(np.asarray(self.bound[k].kernel.features(there(V, mask))), mask)
+        part = with_zeros(np.asarray(self.bound[k].kernel.features(seen_rows(V, mask))), mask)
         if self.cosine:
             # Brought near 1 first, so that no square overflows or vanishes.
             top = np.abs(part).max(axis=1, keepdims=True, initial=0.0)

@@ -10,7 +10,7 @@ import numpy as np
 
 from manykernels.compute.triangles import pack_rows, row_offset
 from manykernels.kernels.base import ElementwiseKernel, Kernel, base_matrix
-from manykernels.kernels.missing import observed, spread, there
+from manykernels.kernels.missing import observed, seen_rows, with_zeros
 from manykernels.kernels.precomputed import Precomputed
 
 
@@ -66,13 +66,13 @@ class SharedDistances:
         self, V: Any, W: Any, left: np.ndarray | None, right: np.ndarray | None, wanted: Iterable[int], dtype: type
     ) -> Iterator[tuple[int, np.ndarray]]:
         """Yield the blocks of views that some rows lack: zeros there, and no kernel is asked about such a row."""
-        V, W = there(V, left), there(W, right)
+        V, W = seen_rows(V, left), seen_rows(W, right)
         shape = (len(V) if left is None else left.size, len(W) if right is None else right.size)
         if len(V) == 0 or len(W) == 0:
             yield from ((g, np.zeros(shape, dtype)) for g in wanted)
             return
         for g, block in self.blocks(V, W, wanted, dtype):
-            yield g, spread(spread(block, left).T, right).T
+            yield g, with_zeros(with_zeros(block, left).T, right).T
 
     def segments(
         self, V: Any, start: int, stop: int, wanted: Iterable[int], dtype: type = np.float32
@@ -114,27 +114,27 @@ class SharedDistances:
     def diagonal(self, g: int, V: Any) -> np.ndarray:
         """Return the diagonal of the kernel at place ``g``, 0 for rows that lack the view."""
         mask = observed(V)
-        return spread(self.kernels[g].diagonal(there(V, mask)), mask)
+        return with_zeros(self.kernels[g].diagonal(seen_rows(V, mask)), mask)
 
     def diagonals(self, V: Any) -> Iterator[np.ndarray]:
         """Yield the diagonals of all its kernels."""
         mask, numbers = observed(V), {}
-        V = there(V, mask)
+        V = seen_rows(V, mask)
         for kernel in self.kernels:
             if isinstance(kernel, Precomputed):  # sample numbers are checked once for all matrices of an order
                 order = kernel.K.shape[0]
                 if order not in numbers:
                     numbers[order] = kernel.numbers_in(V)
-                yield spread(kernel.whole_diagonal()[numbers[order]], mask)
+                yield with_zeros(kernel.whole_diagonal()[numbers[order]], mask)
             else:
-                yield spread(kernel.diagonal(V), mask)
+                yield with_zeros(kernel.diagonal(V), mask)
 
     def factor(self, g: int, V: Any, error: float | None, max_rank: int) -> np.ndarray | None:
         """Return a factor of the kernel at place ``g``: an exact one, or one with an error of at most ``error``."""
         mask, kernel = observed(V), self.kernels[g]
-        V = there(V, mask)
+        V = seen_rows(V, mask)
         factor = kernel.factor(V) if error is None else kernel.low_rank_factor(V, error, max_rank)
-        return None if factor is None else spread(factor, mask)
+        return None if factor is None else with_zeros(factor, mask)
 
 
 def by_distances(bound: Sequence[BoundKernel], indices: Iterable[int] | None = None) -> list[SharedDistances]:

@@ -109,7 +109,7 @@ class _Selection:
             except KeyboardInterrupt:
                 if not (is_listened_to() and self.trace):
                     raise
-                # Half of a step is none: the model is the last that was certified.
+                # Half of a step does not count: the model is the last that was certified.
                 self.interrupted = True
                 self.weights, self.machine = certified
                 break

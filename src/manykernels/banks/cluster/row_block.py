@@ -16,7 +16,7 @@ import numpy as np
 from manykernels.core.samples import LEAST_WEIGHT
 from manykernels.core.targets import Targets
 from manykernels.kernels.feature_maps import FeatureMaps
-from manykernels.kernels.missing import observed, spread, there
+from manykernels.kernels.missing import observed, seen_rows, with_zeros
 from manykernels.kernels.shared_distances import BoundKernel
 from manykernels.losses import Loss
 
@@ -182,9 +182,9 @@ def traces(raw: RawBlock, plan: FeaturePlan) -> np.ndarray:
         V = raw.X[:, entry.positions]
         mask = observed(V)
         out[1, k] = float(raw.weight.sum() if mask is None else raw.weight @ mask)
-        out[0, k] = (
-            out[1, k] if plan.cosine else float(raw.weight @ spread(entry.kernel.diagonal(there(V, mask)), mask))
-        )
+        out[0, k] = out[1, k]
+        if not plan.cosine:
+            out[0, k] = float(raw.weight @ with_zeros(entry.kernel.diagonal(seen_rows(V, mask)), mask))
     return out
 
 

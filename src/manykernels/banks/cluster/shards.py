@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.banks.cluster import shard as on_worker
+from manykernels.banks.cluster import shard as on_shard
 from manykernels.banks.cluster.workers import Workers
 from manykernels.kernels.precomputed import Precomputed
 from manykernels.kernels.shared_distances import BoundKernel, by_distances
@@ -60,12 +60,12 @@ class Shards:
             if any(isinstance(entry.kernel, Precomputed) for entry in kernels):
                 # Matrices are too large to travel through the scheduler with a task.
                 kernels = self.workers.send(kernels, to=place)
-            self._futures.append(self.workers.submit(place, on_worker.make_shard, data, kernels, self._options))
+            self._futures.append(self.workers.submit(place, on_shard.make_shard, data, kernels, self._options))
         if self._tail is not None:
             self._cut(self._tail)
 
     def _cut(self, size: int) -> None:
-        self._futures = [self.workers.submit(s, on_worker.tail, f, size) for s, f in enumerate(self._futures)]
+        self._futures = [self.workers.submit(s, on_shard.tail, f, size) for s, f in enumerate(self._futures)]
 
     def tail(self, size: int) -> Shards:
         """Return the shards of the last samples, in the same memory."""

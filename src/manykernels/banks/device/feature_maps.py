@@ -10,7 +10,7 @@ from manykernels.banks.device.views import apply, is_known, near_one
 from manykernels.compute.gpu import Device, Tensor
 from manykernels.compute.pairwise import dense
 from manykernels.kernels.feature_maps import FeatureMaps, Nystroem, RandomFourier
-from manykernels.kernels.missing import observed, there
+from manykernels.kernels.missing import observed, seen_rows
 
 _ROW_COPIES = 4
 
@@ -45,7 +45,7 @@ class DeviceMaps:
         positions = maps.bound[k].positions
         V = dense(X if np.array_equal(positions, np.arange(X.shape[1])) else X[:, positions])
         mask = observed(V)
-        if self._parts[k].depends_on_order(there(V, mask)):  # a model predicts single rows on the CPU
+        if self._parts[k].depends_on_order(seen_rows(V, mask)):  # a model predicts single rows on the CPU
             return device.send(maps.part(k, X))
         part = self._parts[k].features(device.send(V if mask is None else np.where(mask[:, None], V, 0.0)))
         if mask is not None:
