@@ -124,9 +124,9 @@ class CompositeBank(CombinesToMatrix):
 
     def tail(self, size: int) -> CompositeBank:
         """Return the kernels on the last ``size`` samples, normalized as here; what is held in memory is shared."""
-        part = CompositeBank([part.tail(size) for part in self.parts])
-        part.spare = self.spare_beside_tail(size)
-        return part
+        tail = CompositeBank([part.tail(size) for part in self.parts])
+        tail.spare = self.spare_beside_tail(size)
+        return tail
 
     def terms(self, weights: np.ndarray) -> Terms:
         """Return the learned kernel as the sum of the parts' terms."""

@@ -74,8 +74,8 @@ def check_combination(bank: Bank, weights: np.ndarray) -> None:
     if combined is not None and "array" in combined.can:
         K = combined.array
     else:  # rows on demand, or too many of them
-        part = bank.X[rows]
-        K = np.array(bank.kernel(weights).pairwise(part, part), dtype=np.float64)
+        sample = bank.X[rows]
+        K = np.array(bank.kernel(weights).pairwise(sample, sample), dtype=np.float64)
     slack = ROUNDING * float(np.abs(K.diagonal()).mean()) * rows.size
     if not _is_definite(K, slack):
         name_culprit(bank, weights)

@@ -262,9 +262,9 @@ class FeatureBank(CombinesByWeights):
     def tail(self, size: int) -> PackedBank:
         """Return the kernels on the last ``size`` samples: written out, or as factors where features are few."""
         columns, dtype = self.table.tail(size), PRECISIONS[self.precision]
-        part = bank_of_features(self.bound, columns, self.scale, self.first, self.largest, dtype)
-        part.spare = self.spare_beside_tail(size)
-        return part
+        tail = bank_of_features(self.bound, columns, self.scale, self.first, self.largest, dtype)
+        tail.spare = self.spare_beside_tail(size)
+        return tail
 
     # -- what a fitted model keeps ----------------------------------------------------------------------------
 

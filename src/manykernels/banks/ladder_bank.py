@@ -246,10 +246,10 @@ class LadderBank(CombinesToMatrix):
 
     def tail(self, size: int) -> LadderBank:
         """Return the kernels on the last ``size`` samples, normalized as here; what is held in memory is shared."""
-        part = copy(self)
-        part.X, part.sample_weight, part.n_samples = self.X[-size:], self.sample_weight[-size:], size
-        part._nodes = self._nodes.tail(size)
-        return part
+        tail = copy(self)
+        tail.X, tail.sample_weight, tail.n_samples = self.X[-size:], self.sample_weight[-size:], size
+        tail._nodes = self._nodes.tail(size)
+        return tail
 
     def bound_kernels(self, indices: np.ndarray) -> list[BoundKernel]:
         """Return the kernels at these places, bound."""

@@ -116,10 +116,10 @@ class OnDemandBank(CombinesByWeights, PackedBank):
 
     def tail(self, size: int) -> PackedBank:
         """Return the kernels on the last ``size`` samples, held in memory."""
-        part = super().tail(size)
-        part.room = Room(self._cache_bytes)
-        held = part.subset(np.arange(self.n_kernels))
-        held.spare = part.spare
+        tail = super().tail(size)
+        tail.room = Room(self._cache_bytes)
+        held = tail.subset(np.arange(self.n_kernels))
+        held.spare = tail.spare
         return held
 
 

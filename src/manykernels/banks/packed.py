@@ -134,14 +134,14 @@ class PackedBank(CombinesToMatrix):
             self.X,
             self.normalization.take(indices),
             self.sample_weight,
-            [part for storage in self.storages for part in storage.subset(indices, self.room)],
+            [subset for storage in self.storages for subset in storage.subset(indices, self.room)],
             self.precision,
             self.room,
         )
 
     def tail(self, size: int) -> PackedBank:
         """Return the kernels on the last ``size`` samples, normalized as here; what is held in memory is shared."""
-        part = PackedBank(
+        tail = PackedBank(
             self.bound,
             self.X[-size:],
             self.normalization.tail(size),
@@ -150,8 +150,8 @@ class PackedBank(CombinesToMatrix):
             self.precision,
             self.room,
         )
-        part.spare = self.spare_beside_tail(size)
-        return part
+        tail.spare = self.spare_beside_tail(size)
+        return tail
 
     @property
     def unit_roundoff(self) -> float:  # type: ignore[override]

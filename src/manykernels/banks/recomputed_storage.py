@@ -48,14 +48,14 @@ class RecomputedStorage:
     ) -> None:
         self.n, self.dtype = X.shape[0], dtype
         # Its kernels are those at ``indices`` of ``bound``; a bank of a few of them counts them anew.
-        self._own, self.indices = indices, indices if places is None else places
+        self._bound_places, self.indices = indices, indices if places is None else places
         self._bound, self._X = bound, X
         # Centering takes the difference of nearly equal numbers: round after it, not before.
         self._working = dtype if normalization.means is None else np.float64
         self._normalization = normalization
         self._shared = by_distances(bound, indices)
         self._views = make_views(self._shared, X)
-        place = {int(k): local for local, k in enumerate(self._own)}
+        place = {int(k): local for local, k in enumerate(self._bound_places)}
         self._locals = [np.array([place[int(k)] for k in shared.indices]) for shared in self._shared]
 
     def describe(self) -> str:
@@ -78,7 +78,9 @@ class RecomputedStorage:
         return storages
 
     def _part(self, places: np.ndarray, local: np.ndarray) -> RecomputedStorage:
-        return RecomputedStorage(self._bound, self._own[local], self._X, self._normalization, self.dtype, places)
+        return RecomputedStorage(
+            self._bound, self._bound_places[local], self._X, self._normalization, self.dtype, places
+        )
 
     def segments(
         self, start: int, stop: int, wanted: np.ndarray, samples: np.ndarray | None = None
@@ -117,12 +119,12 @@ class RecomputedStorage:
 
     def tail(self, size: int) -> RecomputedStorage:
         X, normalization = self._X[-size:], self._normalization.tail(size)
-        return RecomputedStorage(self._bound, self._own, X, normalization, self.dtype, self.indices)
+        return RecomputedStorage(self._bound, self._bound_places, X, normalization, self.dtype, self.indices)
 
     def adder(self, weights: np.ndarray) -> Adder:
         def add(start: int, stop: int, segment: np.ndarray) -> None:
-            for local, part in self.segments(start, stop, weights != 0):
-                add_weighted(part[None, :], weights[local : local + 1], 0, segment)
+            for local, rows in self.segments(start, stop, weights != 0):
+                add_weighted(rows[None, :], weights[local : local + 1], 0, segment)
 
         return add
 
@@ -132,9 +134,9 @@ class RecomputedStorage:
         inner, first = np.ascontiguousarray(beta[:, support]), np.zeros(1, np.int64)
 
         def visitor(block: tuple[int, int]) -> Visit:
-            def visit(k: int, part: np.ndarray, out: np.ndarray) -> None:
+            def visit(k: int, rows: np.ndarray, out: np.ndarray) -> None:
                 for t in range(beta.shape[0]):
-                    segment_quad_forms(part[None, :], first, inner[t], *block, out[t : t + 1])
+                    segment_quad_forms(rows[None, :], first, inner[t], *block, out[t : t + 1])
 
             return visit
 
@@ -151,8 +153,8 @@ class RecomputedStorage:
             rows = np.empty(row_offset(block[1], support.size) - row_offset(block[0], support.size))
             pack_rows(doubled, rows)
 
-            def visit(k: int, part: np.ndarray, out: np.ndarray) -> None:
-                out += float(part @ rows)
+            def visit(k: int, segment: np.ndarray, out: np.ndarray) -> None:
+                out += float(segment @ rows)
 
             return visit
 
@@ -176,9 +178,9 @@ class RecomputedStorage:
     def _square_visitor(
         block: tuple[int, int], weight: np.ndarray, means: np.ndarray, totals: np.ndarray, place: dict[int, int]
     ) -> Visit:
-        def visit(k: int, part: np.ndarray, out: np.ndarray) -> None:
+        def visit(k: int, segment: np.ndarray, out: np.ndarray) -> None:
             row = place[k]
-            out += segment_centered_square(part, means[row], totals[row], weight, *block)
+            out += segment_centered_square(segment, means[row], totals[row], weight, *block)
 
         return visit
 
@@ -192,8 +194,8 @@ class RecomputedStorage:
 
         def piece(block: tuple[int, int]) -> np.ndarray:
             out, visit = np.zeros((self.indices.size, size)), visitor(block)
-            for k, part in self.segments(*block, wanted, support):
-                visit(k, part, out[k])
+            for k, segment in self.segments(*block, wanted, support):
+                visit(k, segment, out[k])
             return out[local].T
 
         if support.size == 0:
@@ -209,8 +211,8 @@ class RecomputedStorage:
             wanted = np.zeros(self.indices.size, bool)
             wanted[chosen] = True
             for block in row_blocks(samples.size, BLOCK_ENTRIES):
-                for k, part in self.segments(*block, wanted, samples if on_support else None):
-                    segment_matvec(part, inner, *block, products[k])
+                for k, segment in self.segments(*block, wanted, samples if on_support else None):
+                    segment_matvec(segment, inner, *block, products[k])
 
         different = np.unique(local)
         parallel(piece, np.array_split(different, min(n_threads(), different.size)))

@@ -107,12 +107,12 @@ class DeviceFeatureTable:
     def _computed(self, low: int, high: int, dtype: Any) -> Iterator[tuple[slice, Tensor]]:
         """Yield the rows from low to high in blocks that fit, computed now."""
 
-        def rows(_: slice, part: slice) -> Tensor:
-            chosen = slice(low + part.start, low + part.stop)
+        def rows(_: slice, block_rows: slice) -> Tensor:
+            chosen = slice(low + block_rows.start, low + block_rows.stop)
             return (self._compute(chosen) - self._shift).to(dtype)
 
-        for _, part, block in self._device.sweep(1, high - low, _COPIES * self.n_columns, rows):
-            yield slice(low + part.start, low + part.stop), block
+        for _, block_rows, block in self._device.sweep(1, high - low, _COPIES * self.n_columns, rows):
+            yield slice(low + block_rows.start, low + block_rows.stop), block
 
     def _each(self, of_block: Callable[[slice, Tensor], Any]) -> Iterator[tuple[slice, Any]]:
         """Yield ``of_block(rows, their features)`` of all rows, in blocks that fit."""

@@ -104,7 +104,7 @@ def _encode_kernel(arrays: Arrays, name: str, entry: BoundKernel, X: Any) -> dic
         arrays.put(f"{name}_diagonal", kernel.whole_diagonal())
         parameters = {}
     else:
-        parameters = _encode_own(arrays, name, kernel)
+        parameters = _encode_parameters(arrays, name, kernel)
     try:
         json.dumps(parameters)
     except TypeError:
@@ -121,7 +121,7 @@ def _encode_kernel(arrays: Arrays, name: str, entry: BoundKernel, X: Any) -> dic
     }
 
 
-def _encode_own(arrays: Arrays, name: str, kernel: Kernel) -> dict:
+def _encode_parameters(arrays: Arrays, name: str, kernel: Kernel) -> dict:
     """Return a kernel's own parameters; arrays are put aside, and a kernel may be made of another."""
     coded: dict[str, Any] = {}
     for key, value in kernel.parameters().items():
@@ -140,7 +140,7 @@ def _encode_own(arrays: Arrays, name: str, kernel: Kernel) -> dict:
 
 
 def _encode_part(arrays: Arrays, name: str, kernel: Kernel) -> dict:
-    return {"class": type(kernel).__name__, "parameters": _encode_own(arrays, name, kernel)}
+    return {"class": type(kernel).__name__, "parameters": _encode_parameters(arrays, name, kernel)}
 
 
 # -- from a file ----------------------------------------------------------------------------------------------

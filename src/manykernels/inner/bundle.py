@@ -102,7 +102,7 @@ def solve(work: Any) -> Machine:
         quadratic=sum(solution.quadratic for solution in solutions),
         losses=sum(solution.losses for solution in solutions),
         # Conjugates are convex and at most 0 at 0, so that for parts up to 1 this is an upper bound.
-        conjugates_at=lambda part: part * conjugates,
+        conjugates_at=lambda share: share * conjugates,
         conjugates=conjugates,
     )
 
@@ -195,14 +195,14 @@ class Bundle:
     def _add(self, u: np.ndarray, b: float) -> None:
         """Take a plane of each block at a point."""
         planes = self.K.plane(self.task, u, b, self.loss)
-        new = np.array([part[2:] for part in planes])
+        new = np.array([plane[2:] for plane in planes])
         if self.gram is not None:
             cross = (new * self.columns) @ self.normals.T
             corner = (new * self.columns) @ new.T
             self.gram = np.block([[self.gram, cross.T], [cross, corner]])
         self.normals = np.vstack([self.normals, new])
-        self.offsets = np.append(self.offsets, [part[0] for part in planes])
-        self.sums = np.append(self.sums, [part[1] for part in planes])
+        self.offsets = np.append(self.offsets, [plane[0] for plane in planes])
+        self.sums = np.append(self.sums, [plane[1] for plane in planes])
         self.owner = np.append(self.owner, np.arange(len(planes)))
         self.idle = np.append(self.idle, np.zeros(len(planes), np.int64))
 

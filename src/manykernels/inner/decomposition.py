@@ -98,25 +98,25 @@ class _State:
 
     def improve(self, active: np.ndarray, tol: float) -> int:
         """Solve for the active samples, and rebuild the gradient of all; returns the steps made."""
-        part = _Part(self, active)
+        subproblem = _Subproblem(self, active)
         n_iter, last = 0, np.empty(0, np.int64)
         most = 1000 * active.size + 100_000
         while n_iter < most:
-            violation = part.violation()
+            violation = subproblem.violation()
             if violation <= tol:
                 break
-            last = part.choose(last)
-            used = part.solve(last, max(tol, _ROUGH * violation), most - n_iter)
+            last = subproblem.choose(last)
+            used = subproblem.solve(last, max(tol, _ROUGH * violation), most - n_iter)
             if used == 0:
                 break
             n_iter += used
-            self.beta[part.samples] = part.beta
-            last = part.shrink(last)
+            self.beta[subproblem.samples] = subproblem.beta
+            last = subproblem.shrink(last)
         self.gradient = self.product(self.beta) - self.y
         return n_iter
 
 
-class _Part:
+class _Subproblem:
     """Some of the samples, with their gradient and the rows of the cache on their columns."""
 
     def __init__(self, state: _State, samples: np.ndarray) -> None:

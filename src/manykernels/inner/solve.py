@@ -180,8 +180,8 @@ def machine_of(
         for t in range(beta.shape[0]):
             b[t] = (loss.best_intercept(y[t], decision[t], C[t]) + offset) - offset
 
-    def conjugates_at(part: float) -> float:
-        return float(np.sum(loss.conjugate(y, part * beta, C)))
+    def conjugates_at(share: float) -> float:
+        return float(np.sum(loss.conjugate(y, share * beta, C)))
 
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what overflows is not a certificate
         losses = float(np.sum(C * loss.value(y, decision + b[:, None])))

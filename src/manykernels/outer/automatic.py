@@ -109,9 +109,9 @@ def _coarse_weights(problem: Problem) -> np.ndarray | None:
         size //= 2
     if size < _FEWEST or not has_both_classes(problem, size):
         return None
-    part = problem.tail(size)
+    tail = problem.tail(size)
     with silent():
-        return automatic(replace(part, C=part.C * (problem.y.shape[1] / size)), tol=_COARSE_GAP).weights
+        return automatic(replace(tail, C=tail.C * (problem.y.shape[1] / size)), tol=_COARSE_GAP).weights
 
 
 def _steps_in_weights(norm: Norm, sizes: Sizes) -> bool:

@@ -164,21 +164,21 @@ class _Selection:
         change.array -= K.array
         machines: dict[float, Machine] = {0.0: self.machine}
 
-        def slope(part: float) -> float:
+        def slope(share: float) -> float:
             """The derivative of the objective along the way: -1/2 beta' (N - K) beta, rising."""
-            if part not in machines:
-                nearest = machines[min(machines, key=lambda length: abs(length - part))]
-                np.multiply(part, change.array, out=self._between.array)
+            if share not in machines:
+                nearest = machines[min(machines, key=lambda length: abs(length - share))]
+                np.multiply(share, change.array, out=self._between.array)
                 self._between.array += K.array
-                machines[part] = problem.solve(self._between, nearest, self._inner_tol())
+                machines[share] = problem.solve(self._between, nearest, self._inner_tol())
                 self.n_solves += 1
-            beta = machines[part].beta
+            beta = machines[share].beta
             return -0.5 * float(np.sum(beta * change.product(beta)))
 
-        part = _root(slope)
-        if part == 0.0:
+        share = _root(slope)
+        if share == 0.0:
             return False
-        self.weights = (1.0 - part) * self.weights + part * aim
+        self.weights = (1.0 - share) * self.weights + share * aim
         self._solve()
         return True
 

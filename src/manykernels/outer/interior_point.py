@@ -469,12 +469,12 @@ class InteriorPoint:
         target = mu * (self.complementarity(point.plus(reach, affine)) / mu) ** 3
         if self.conic:
             target = max(target, min(mu, self._least_mu()))
-        whole, part = newton.direction(target, affine), newton.direction(target, affine, reach**2)
+        whole, shortened = newton.direction(target, affine), newton.direction(target, affine, reach**2)
         length = self._longest(whole)
         moved = point.plus(min(1.0, _TO_BOUNDARY * length), whole)
-        if length >= self._longest(part) and self.complementarity(moved) <= _MOST_GROWTH * mu:
+        if length >= self._longest(shortened) and self.complementarity(moved) <= _MOST_GROWTH * mu:
             return whole
-        return part
+        return shortened
 
     def _longest(self, step: Unknowns) -> float:
         """Return the longest step, at most 1, that keeps every variable and multiplier non-negative."""

@@ -220,16 +220,16 @@ class _Run:
 
     def _choose(self, chosen: np.ndarray) -> None:
         self.chosen = chosen
-        self.own = self.problem  # the last working set leaves its room to the next
-        self.own = replace(self.problem, bank=self.problem.bank.subset(chosen))
+        self.subproblem = self.problem  # the last working set leaves its room to the next
+        self.subproblem = replace(self.problem, bank=self.problem.bank.subset(chosen))
 
     def _evaluate(self, weights: np.ndarray, start: Iterate | None, expected_gap: float) -> _Evaluation:
         """Solve with these weights of the working set."""
-        K = self.own.bank.combine(weights, out=self.K)
+        K = self.subproblem.bank.combine(weights, out=self.K)
         return self._examined(weights, self.recorder.solve(K, start, max(self.tol, expected_gap)))
 
     def _examined(self, weights: np.ndarray, machine: Machine) -> _Evaluation:
-        products = np.array([self.own.bank.matvecs(beta, on_support=True) for beta in machine.beta])
+        products = np.array([self.subproblem.bank.matvecs(beta, on_support=True) for beta in machine.beta])
         quad_forms = np.maximum(np.einsum("tkn,tn->k", products, machine.beta), 0.0)
         return _Evaluation(
             weights,
@@ -272,7 +272,9 @@ class _Run:
         """Make one step that lowers the objective; None if there is no such step left."""
         n_tasks = self.problem.y.shape[0]
         mu = point.gap * point.value / self.problem.y.size
-        tasks = [Curvature(self.own, self.K.array, point.machine, point.products[t], t, mu) for t in range(n_tasks)]
+        tasks = [
+            Curvature(self.subproblem, self.K.array, point.machine, point.products[t], t, mu) for t in range(n_tasks)
+        ]
         hessian = np.sum([task.hessian for task in tasks], axis=0)
         gradient = -0.5 * point.quad_forms
         if not (np.all(np.isfinite(gradient)) and np.all(np.isfinite(hessian))):

@@ -164,8 +164,8 @@ class MirrorWalk:
         self.weights = np.r_[self.weights, np.zeros(len(self.collection) - self.weights.size)]
         self.mean = np.r_[self.mean, np.zeros(len(self.collection) - self.mean.size)]
         # Step k weighs k, or all steps the same.
-        part = 2.0 / (self.n_steps + 1.0) if self.length is None else 1.0 / self.n_steps
-        self.mean += part * (self.scale * self.weights - self.mean)
+        share = 2.0 / (self.n_steps + 1.0) if self.length is None else 1.0 / self.n_steps
+        self.mean += share * (self.scale * self.weights - self.mean)
         self.machine = self.problem.solve(CombinedMatrix(self.scale * self.K), self.machine, 1e-4)
         seconds, n_active = time.perf_counter() - self._started, int(np.count_nonzero(self.weights))
         self.trace.append(Step(self.n_steps, seconds, self.machine.objective, np.nan, n_active, 0.0))

@@ -46,7 +46,7 @@ class SampleTheta(Theta):
         n, m = pairs.n_samples, pairs.n_kernels
         super().__init__(loss, y, C, rule, m, average)
         shape = (n, self.n_outputs, m)
-        self.pairs, self.own = pairs, np.ascontiguousarray(pairs.diagonals())
+        self.pairs, self.squares = pairs, np.ascontiguousarray(pairs.diagonals())
         self._values = pairs.triangle if pairs.is_held else None
         self.s = Scores(
             scores=np.zeros(shape),
@@ -86,12 +86,12 @@ class SampleTheta(Theta):
         if self.rule.loss == CUSTOM:
             self._advance_by_asking(block, values, places)
         else:
-            steps.walk_samples(self.rule, self.walk, self.s, values, self.own, self.y, self.gain, block, places)
+            steps.walk_samples(self.rule, self.walk, self.s, values, self.squares, self.y, self.gain, block, places)
 
     def _advance_by_asking(self, block: np.ndarray, values: np.ndarray, places: np.ndarray) -> None:
         for i, place in zip(block, places, strict=True):
             steps.catch_up(self.s, values, i, place)
-            step = self._ask(i, self.s.scores[i], self.own[i])
+            step = self._ask(i, self.s.scores[i], self.squares[i])
             if step is not None:
                 steps.enter(self.walk, self.s, i, step)
 

@@ -65,9 +65,9 @@ def refresh(rule, walk):
     total, one_norm = 0.0, 0.0
     for k in range(squared.size):
         if coef[k] > 0.0:
-            part = coef[k] / largest
-            power = 1.0 if rule.power == 2.0 else np.exp((rule.power - 2.0) * np.log(part))
-            total += power * part * part
+            ratio = coef[k] / largest
+            power = 1.0 if rule.power == 2.0 else np.exp((rule.power - 2.0) * np.log(ratio))
+            total += power * ratio * ratio
             one_norm += power * coef[k]
             coef[k] *= power / np.sqrt(squared[k])
     factor = total ** (2.0 / rule.power - 1.0) / (rule.lam * t)

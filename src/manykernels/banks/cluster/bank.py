@@ -250,7 +250,7 @@ class DaskBank(PackedBank):
 
     def tail(self, size: int) -> DaskBank:
         """Return the kernels on the last ``size`` samples, normalized as here; the workers' memory is shared."""
-        part = DaskBank(
+        tail = DaskBank(
             self._shards.tail(size),
             self._holdings,
             self.bound,
@@ -261,8 +261,8 @@ class DaskBank(PackedBank):
             self.precision,
             self.driver_bytes,
         )
-        part.spare = self.spare_beside_tail(size)
-        return part
+        tail.spare = self.spare_beside_tail(size)
+        return tail
 
     def _learned_of(self, chosen: np.ndarray) -> Normalization:
         """Return all that the workers learned of a few kernels."""

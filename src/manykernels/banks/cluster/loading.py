@@ -144,8 +144,8 @@ class _Parts:
         rows = slice(first[self._cuts[b][0]], first[self._cuts[b][-1] + 1])
         if b == 0 and len(data) != first[-1] and not hasattr(data, "tocsr"):
             raise ValueError(f"X has {first[-1]} rows, but y or sample_weight has {len(data)}.")
-        part = data.iloc[rows] if hasattr(data, "iloc") else data[rows]
-        return [self._workers.send(part, to=b)]
+        rows_sent = data.iloc[rows] if hasattr(data, "iloc") else data[rows]
+        return [self._workers.send(rows_sent, to=b)]
 
 
 def _is_same(sample_weight: Any) -> bool:

@@ -69,10 +69,10 @@ class Shards:
 
     def tail(self, size: int) -> Shards:
         """Return the shards of the last samples, in the same memory."""
-        part = copy(self)
-        part._tail = size
-        part._cut(size)
-        return part
+        tail = copy(self)
+        tail._tail = size
+        tail._cut(size)
+        return tail
 
     def submit(self, s: int, function: Callable, *arguments: Any) -> Any:
         """Run ``function(shard s, *arguments)`` where the shard is; returns a future."""

@@ -48,11 +48,11 @@ class DistanceStack:
 
     def tail(self, size: int) -> DistanceStack:
         """Return the distances of the last ``size`` samples."""
-        part = object.__new__(DistanceStack)
-        part._device, part.dtype, part.n = self._device, self.dtype, size
-        part.views = [view.tail(size) for view in self.views]
-        part.held = None if self.held is None else self.held[:, -size:, -size:].contiguous()
-        return part
+        tail = object.__new__(DistanceStack)
+        tail._device, tail.dtype, tail.n = self._device, self.dtype, size
+        tail.views = [view.tail(size) for view in self.views]
+        tail.held = None if self.held is None else self.held[:, -size:, -size:].contiguous()
+        return tail
 
     def block(self, s: int, rows: Rows, columns: Rows = EVERY) -> Tensor:
         """Return distances of set s, shape (len(rows), len(columns))."""

@@ -47,13 +47,13 @@ class DeviceMaps:
         mask = observed(V)
         if self._parts[k].depends_on_order(seen_rows(V, mask)):  # a model predicts single rows on the CPU
             return device.send(maps.part(k, X))
-        part = self._parts[k].features(device.send(V if mask is None else np.where(mask[:, None], V, 0.0)))
+        features = self._parts[k].features(device.send(V if mask is None else np.where(mask[:, None], V, 0.0)))
         if mask is not None:
-            part[~device.send(mask, device.torch.bool)] = 0.0
+            features[~device.send(mask, device.torch.bool)] = 0.0
         if maps.cosine:
-            length = part.square().sum(1, keepdim=True).sqrt_()
-            part = device.torch.where(length > 0, part / length, 0.0)
-        return part.mul_(float(np.sqrt(maps.scale[k])))
+            length = features.square().sum(1, keepdim=True).sqrt_()
+            features = device.torch.where(length > 0, features / length, 0.0)
+        return features.mul_(float(np.sqrt(maps.scale[k])))
 
 
 class _Landmarks:

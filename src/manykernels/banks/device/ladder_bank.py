@@ -124,6 +124,6 @@ class DeviceLadderBank(LadderBank):
 
     def tail(self, size: int) -> DeviceLadderBank:
         """Return the kernels on the last ``size`` samples, normalized as here."""
-        part: Any = super().tail(size)
-        part._stack = self._stack.tail(size)
-        return part
+        tail: Any = super().tail(size)
+        tail._stack = self._stack.tail(size)
+        return tail

@@ -75,9 +75,9 @@ class _Plan(KernelsLeft):
         chosen = [k for k in self.rest.tolist() if type(self.bound[k].kernel) is Gaussian]
         all_shared = by_distances(self.bound, chosen)
         fit = min(len(all_shared), max(self.budget, 0) // self.matrix) if hold else 0
-        for part, holds in ((all_shared[:fit], True), (all_shared[fit:], False)):
-            if part:
-                self._add_gaussians(np.sort(np.concatenate([shared.indices for shared in part])), holds)
+        for chosen_sets, holds in ((all_shared[:fit], True), (all_shared[fit:], False)):
+            if chosen_sets:
+                self._add_gaussians(np.sort(np.concatenate([shared.indices for shared in chosen_sets])), holds)
         self.budget -= fit * self.matrix
 
     def _add_gaussians(self, indices: np.ndarray, hold: bool) -> None:

@@ -109,7 +109,7 @@ class DeviceBank(PackedBank):
 
     def tail(self, size: int) -> DeviceBank:
         """Return the kernels on the last ``size`` samples, normalized as here."""
-        part = DeviceBank(
+        tail = DeviceBank(
             self.bound,
             self.X[-size:],
             self.normalization.tail(size),
@@ -119,8 +119,8 @@ class DeviceBank(PackedBank):
             self.precision,
             self._comes_back,
         )
-        part.spare = self.spare_beside_tail(size)
-        return part
+        tail.spare = self.spare_beside_tail(size)
+        return tail
 
 
 class DeviceRowsBank(CombinesByWeights, DeviceBank):

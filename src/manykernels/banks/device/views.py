@@ -105,10 +105,10 @@ class View:
 
     def tail(self, size: int) -> View:
         """Return the view of the last ``size`` samples."""
-        part = object.__new__(View)
-        part._device, part.base, part.n, part.unit = self._device, self.base, size, self.unit
-        part.mask = None if self.mask is None or self.mask[-size:].all() else self.mask[-size:]
-        part._host = None if self._host is None else self._host[-size:]
+        tail = object.__new__(View)
+        tail._device, tail.base, tail.n, tail.unit = self._device, self.base, size, self.unit
+        tail.mask = None if self.mask is None or self.mask[-size:].all() else self.mask[-size:]
+        tail._host = None if self._host is None else self._host[-size:]
         if self._host is None:
-            part._data = self._data[-size:]
-        return part
+            tail._data = self._data[-size:]
+        return tail
