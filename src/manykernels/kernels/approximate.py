@@ -1,4 +1,4 @@
-"""Kernels of small rank in place of kernels: K_k is replaced by Z_k Z_k' with features Z_k of a row each.
+"""Kernels of small rank in place of kernels: K_k is replaced by Z_k Z_k' with features Z_k that depend on one row each.
 
 "nystroem" takes the kernel's values with landmarks; they are chosen one by one, with a probability that is
 proportional to what is left of the diagonal (Chen, Epperly, Tropp and Webber, 2023), on a random part of the rows.
