@@ -75,3 +75,24 @@ def test_files_that_know_a_piece_are_counted():
     trees = {house.SOURCE / path: ast.parse(source) for path, source in sources.items()}
     assert house.fewest_files(trees, ("losses",), "LOSSES") == ["losses/__init__.py", "losses/a.py"]
     assert house.fewest_files(trees, ("outer", "literature"), "Solver") == ["outer/auto.py", "literature/records.py"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "found = 1",
+        "found += 1",
+        "for own in rows: pass",
+        "def fill(own): pass",
+        "parallel(lambda here: here)",
+        "first, (some, there) = pair",
+        "[own for own in rows]",
+    ],
+)
+def test_names_that_say_nothing_are_counted(source):
+    assert counted(house.vague_names, "outer", source) == source.count("some") + 1
+
+
+@pytest.mark.parametrize("source", ["place = found", "self.own = 1", "solve(own=1)", "def found(): pass"])
+def test_uses_and_attributes_are_not_assignments(source):
+    assert counted(house.vague_names, "outer", source) == 0

@@ -50,6 +50,9 @@ BELOW = (
 )
 
 
+# Names that leave a reader to guess what a thing is.
+VAGUE = {"own", "found", "some", "there", "here"}
+
 # What is added to the library: the files that it took in the first version and is to take, where its pieces stand, and
 # how their definitions are known among others.
 PIECES = (
@@ -69,12 +72,12 @@ class Measure:
     first: int
     aim: int
     limit: int
-    found: list[str]
+    places: list[str]
 
     @property
     def value(self) -> int:
         """How many there are."""
-        return len(self.found)
+        return len(self.places)
 
 
 def main() -> int:
@@ -88,6 +91,7 @@ def main() -> int:
         Measure("public classes that share a name", 6, 0, 0, list(shared_classes(trees))),
         Measure("file names that packages share", 23, 12, 4, list(shared_files())),
         Measure("files of more than 500 lines", 5, 4, 2, list(long_files())),
+        Measure("local names that say nothing", 259, 0, 0, list(vague_names(trees))),
         *(
             Measure(f"files to touch to add a {kind}", first, aim, aim, fewest_files(trees, folders, pieces))
             for kind, first, aim, folders, pieces in PIECES
@@ -102,7 +106,7 @@ def main() -> int:
     worse = [measure for measure in measures if measure.value > measure.limit]
     for measure in worse:
         print(f"\n{measure.title}: {measure.value}, but the limit is {measure.limit}:")
-        print("\n".join(f"    {entry}" for entry in measure.found))
+        print("\n".join(f"    {entry}" for entry in measure.places))
     return int(bool(worse))
 
 
@@ -199,8 +203,10 @@ def private_names(trees: dict[Path, ast.Module]) -> Iterator[str]:
 
 def busiest_imports(trees: dict[Path, ast.Module]) -> list[str]:
     """Return the modules that the busiest file of estimators imports."""
-    found = {path: sorted({m for m, _ in imported(tree)}) for path, tree in trees.items() if "estimators" in path.parts}
-    return max(found.values(), key=len)
+    modules = {
+        path: sorted({m for m, _ in imported(tree)}) for path, tree in trees.items() if "estimators" in path.parts
+    }
+    return max(modules.values(), key=len)
 
 
 def shared_classes(trees: dict[Path, ast.Module]) -> Iterator[str]:
@@ -230,16 +236,30 @@ def long_files() -> Iterator[str]:
             yield f"{relative(path)}: {count}"
 
 
+def vague_names(trees: dict[Path, ast.Module]) -> Iterator[str]:
+    """Yield the assignments and arguments whose names do not say what the thing is."""
+    for path, tree in trees.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                name = node.id
+            elif isinstance(node, ast.arg):
+                name = node.arg
+            else:
+                continue
+            if name in VAGUE:
+                yield f"{relative(path)}:{node.lineno} {name}"
+
+
 def fewest_files(trees: dict[Path, ast.Module], folders: tuple[str, ...], pieces: str) -> list[str]:
     """Return the files that know the least known piece of a kind: a new one has to be named in as many."""
     known = {path: names_of(tree) for path, tree in trees.items()}
-    found = {
+    knowing = {
         name: [relative(path) for path in known if path == home or name in known[path]]
         for home, tree in trees.items()
         if relative(home).split("/")[0] in folders
         for name in defined(tree, pieces, trees)
     }
-    return min(found.values(), key=len)
+    return min(knowing.values(), key=len)
 
 
 def defined(tree: ast.Module, pieces: str, trees: dict[Path, ast.Module]) -> Iterator[str]:

@@ -415,7 +415,7 @@ _with_manifest("a parameter that is a method", lambda m: m["parameters"].update(
 _with_manifest("numbers too long to be numbers", lambda m: m["predictors"][0].update(n_train=10**4000))
 _with_manifest("fewer training samples than rows", lambda m: m["predictors"][0].update(n_train=0))
 _with_manifest("more features than columns", lambda m: m["values"].update(n_features_in_=10**12))
-_with_manifest("names that are no names", lambda m: m["values"].update(kernel_names_=10**9))
+_with_manifest("names that are not names", lambda m: m["values"].update(kernel_names_=10**9))
 _with_manifest("no predictors", lambda m: m.update(predictors=[]))
 _with_manifest("a newer format", lambda m: m.update(version=10**6))
 _with_manifest("a format without a number", lambda m: m.update(version="\u0665" * 1000))

@@ -58,9 +58,9 @@ def judged(seed: int, fixed: dict[str, Any]) -> dict[str, Any]:
 
 
 def work(fixed: dict[str, Any]) -> None:
-    """Judge the seeds that come in, one a line, and answer with one line each."""
+    """Judge the seeds that come in, one per line, and answer with one line each."""
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what a fit prints is no answer
+    os.dup2(2, 1)  # what a fit prints is not an answer
     for line in sys.stdin:
         print(json.dumps(judged(int(line), fixed)), file=answers, flush=True)
 

@@ -11,7 +11,7 @@
     where     only if asked for: fits of n = 3,000 to 20,000 with the combined kernel as an array and on the device
 
 Options: --device cuda, --n 50000 (of "fit"), --part 1.0 (of all sizes, to try the script). The device's own limits are
-measured first: bytes copied a second, and exponentials a second in a loop without memory. It needs numpy, scipy,
+measured first: bytes copied per second, and exponentials per second in a loop without memory. It needs numpy, scipy,
 scikit-learn, numba and torch. Sonar is read from the folder, or random data of the same shape are taken.
 """
 
@@ -62,7 +62,7 @@ def seconds(device: Device, run: Callable[[], object], repeats: int = 7) -> floa
 
 
 class Limits:
-    """Measured: bytes read and written in a copy, and exponentials in float32, both a second."""
+    """Measured: bytes read and written in a copy, and exponentials in float32, both per second."""
 
     def __init__(self, device: Device, part: float) -> None:
         size = int(part * (1 << 31)) // 4

@@ -1,4 +1,4 @@
-"""Speed of UFO-MKL: steps a second, and the part of the time that reading kernel values takes.
+"""Speed of UFO-MKL: steps per second, and the part of the time that reading kernel values takes.
 
     MANYKERNELS_DATA=<folder> python -m benchmarks.speed.ufo
 

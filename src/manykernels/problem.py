@@ -138,8 +138,8 @@ class Problem(MachineProblem):
         if not self.norm.bounds_dual:
             return -machine.conjugates - self.norm.dual_regularizer(quad_forms)
 
-        def loss_at(part: float) -> float:
-            value = machine.conjugates_at(part) + self.norm.dual_regularizer(part**2 * quad_forms)
+        def loss_at(share: float) -> float:
+            value = machine.conjugates_at(share) + self.norm.dual_regularizer(share**2 * quad_forms)
             return value if np.isfinite(value) else np.finfo(float).max
 
         end = self.norm.dual_limit(quad_forms)

@@ -303,7 +303,7 @@ def test_kernels_in_single_precision():
 
 
 def steepest(K, T, directions):
-    """The largest derivative of the alignment of K, at its best length, towards some kernels, by differences."""
+    """The largest derivative of the alignment of K, at its best length, toward some kernels, by differences."""
     K = K * (K @ T) / (K @ K)
     h = 1e-5 * np.linalg.norm(K) / np.linalg.norm(directions, axis=1)
 
@@ -318,7 +318,7 @@ def steepest(K, T, directions):
 @pytest.mark.parametrize("weight", [None, WEIGHT])
 @BY_TARGET
 def test_the_bound_tells_the_derivative_of_the_alignment(make, y, L, weight, method):
-    """It is A^2 + 2 sqrt(m) v / ||T||, where v / (||K|| ||T||) is the derivative towards the best kernel of norm 1."""
+    """It is A^2 + 2 sqrt(m) v / ||T||, where v / (||K|| ||T||) is the derivative toward the best kernel of norm 1."""
     found = greedy(bound(sample_weight=weight), make(y, weight), method=method, tol=1e-12, max_iter=6)
     T = naive.flat(L, weight)
     grams = [naive.of_mean_diagonal_one(K, weight) for K in GRAMS]

@@ -1,4 +1,4 @@
-"""What is no kernel: what a quick look sees, what only the full check sees, and what neither may refuse."""
+"""What is not a kernel: what a quick look sees, what only the full check sees, and what neither may refuse."""
 
 import re
 import warnings
@@ -218,7 +218,7 @@ def test_matrices_with_the_same_mark_are_compared():
 
 
 class Similarity(Kernel):
-    """A function that is no kernel."""
+    """A function that is not a kernel."""
 
     def __init__(self, size, columns=None, label=None):
         super().__init__(columns, label=label)

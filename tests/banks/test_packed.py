@@ -151,7 +151,7 @@ def test_sample_numbers_beside_features():
         np.testing.assert_allclose(bank.combine(np.array([0.4, 0.6])).array, expected, atol=1e-12)
 
 
-# -- what is no kernel -------------------------------------------------------------------------------------
+# -- what is not a kernel -------------------------------------------------------------------------------------
 
 HALF = np.arange(30) % 2 == 0
 WRONG = {

@@ -18,7 +18,7 @@ from tests.contracts.truth import NORMALIZATIONS, SETS, train_and_test
 FINITE = frozenset(
     {"combine", "centered_squares", "quad_forms", "derivative_forms", "matvecs", "inner_products", "rows", "diagonal"}
 )
-FINITE |= {"largest_diagonals", "peaks", "subset", "tail", "coefficients"}  # the last is no method: they are arrays
+FINITE |= {"largest_diagonals", "peaks", "subset", "tail", "coefficients"}  # the last is not a method: they are arrays
 ON_DEMAND = FINITE - {"centered_squares", "matvecs", "inner_products", "peaks", "subset"}
 FEATURES = ON_DEMAND - {"rows", "diagonal"}
 ON_WORKERS = FEATURES - {"coefficients", "tail"}

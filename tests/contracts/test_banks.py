@@ -611,7 +611,7 @@ def test_every_set_of_kernels_is_tested():
 def test_a_bank_says_what_became_of_its_kernels(make_bank, kind, precision, center):
     """Where they are and with how many digits, not what was wished for."""
     if center and not kind.centers:
-        pytest.skip("a kernel that is no sum is not centered")
+        pytest.skip("a kernel that is not a sum is not centered")
     settings = {"center": True} if center else {}
     bank = make_bank(kind, precision=precision, **settings)
     where, _, how = kind.name.rpartition(" ")

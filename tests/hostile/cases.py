@@ -90,7 +90,7 @@ def case_of_seed(seed: int, **fixed: Any) -> Case:
 
 @st.composite
 def cases(draw: Any, **fixed: Any) -> Case:
-    """Return the same cases as a Hypothesis strategy, which shrinks towards the first choices."""
+    """Return the same cases as a Hypothesis strategy, which shrinks toward the first choices."""
     return draw_case(lambda options: draw(st.sampled_from(options)), **fixed)
 
 

@@ -128,7 +128,7 @@ def _blames_the_user(text: str, case: Case) -> bool:
 
 
 def _is_combination(text: str) -> bool:
-    """Return whether the message says that settings do not go together, which is no matter of numbers."""
+    """Return whether the message says that settings do not go together, which is not a matter of numbers."""
     return bool(
         re.search(
             r"needs|is for|is not for|solver|cannot be used|at least 2 classes|nothing to learn|class_weight", text
@@ -291,7 +291,7 @@ def is_judged(case: Case, data: build.Data, kernels: oracle.Kernels, model: Any)
 
 
 def _certificates(case, model, problem, kernels, beta) -> list[oracle.Certificate]:
-    """Return one certificate for each problem: one for all classes, or one a class."""
+    """Return one certificate for each problem: one for all classes, or one per class."""
     lost = np.minimum(kernels.lost, 1e15)
     if np.ndim(model.weights_) == 1:
         return [oracle.certificate(case, problem, kernels.train, model.weights_, beta, model.intercept_, lost)]
@@ -319,7 +319,7 @@ def _compare(case: Case, model: Any, primal: float, dual: float, rounding: float
     dual_off = model.dual_objective_ - dual
     if case.norm[0] == "penalty":
         dual_off = max(dual_off, 0.0)  # any point on the way to beta proves something; the referee takes the best
-    # What a fit says that it does not know is no claim.
+    # What a fit says that it does not know is not a claim.
     off = max(max(abs(primal - model.objective_), abs(dual_off)) - _admitted(model), 0.0) / size
     allowed = AGREE if case.tol <= 1e-4 else 0.1 * case.tol
     claim = f"claimed {model.objective_:.9g}, {model.dual_objective_:.9g}; true {primal:.9g}, {dual:.9g}"

@@ -98,7 +98,7 @@ def split(name: str, run: int):
 
 
 class Runs(NamedTuple):
-    """Test errors of a method, one a run, and the seconds of a fit."""
+    """Test errors of a method, one per run, and the seconds of a fit."""
 
     errors: np.ndarray
     seconds: float
@@ -137,7 +137,7 @@ def _tuned(make: Callable, name: str, grid: list[float], run: int) -> tuple[floa
 
 
 def median_ranks(errors: dict[str, np.ndarray]) -> dict[str, float]:
-    """Return the median over the tasks of each method's rank; errors by method, one a task."""
+    """Return the median over the tasks of each method's rank; errors by method, one per task."""
     ranks = np.median(rankdata(np.column_stack(list(errors.values())), axis=1), axis=0)
     return dict(zip(errors, ranks.tolist(), strict=True))
 

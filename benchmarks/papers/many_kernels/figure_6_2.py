@@ -3,8 +3,8 @@
     MANYKERNELS_DATA=<folder> python -m benchmarks.papers.many_kernels.figure_6_2 [--steps 300] [--out folder]
 
 Monomials of degree 1 to 3 of the features, ridge regression with lambda = 1e-5 (C = 1e5), the 2-norm on the weights.
-SGD-1s draws one kernel a step in proportion to the gradient, UCD uniformly; LPMKL is the closed-form alternation on the
-explicit list, here as columns of one matrix, its fastest form: where the list fits into memory, that is hard to beat.
+SGD-1s draws one kernel per step in proportion to the gradient, UCD uniformly; LPMKL is the closed-form alternation on
+the explicit list, here as columns of one matrix, its fastest form: where the list fits into memory, it is hard to beat.
 Times include setting up. "the same weights learned anew" is what the estimators do at the end: the finite solver on the
 kernels that were drawn.
 """

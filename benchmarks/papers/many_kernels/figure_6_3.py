@@ -78,7 +78,7 @@ def main() -> None:
     errors: dict[str, dict[int, float]] = {}
     seconds: dict[str, dict[int, float]] = {}
     for r in options.sizes:
-        print(f"\nr = {r}, {(r + 3) * (r + 2) * (r + 1) // 6 - 1} monomials: error, seconds a fit", flush=True)
+        print(f"\nr = {r}, {(r + 3) * (r + 2) * (r + 1) // 6 - 1} monomials: error, seconds per fit", flush=True)
         for name, make in methods(r).items():
             own, taken = [], []
             for run in range(options.runs):

@@ -3,7 +3,7 @@
     MANYKERNELS_DATA=<folder> python -m benchmarks.papers.many_kernels.figure_6_5 [--runs 10] [--full] [--out folder]
 
 Ridge regression on labels of variance 1, the data sets at hand, the split sizes of Table 6.2. One width ("1D") or one
-for each feature ("nD") between 1e-4 and 1e4, with the regularization chosen on the validation part. CKL moves towards
+for each feature ("nD") between 1e-4 and 1e4, with the regularization chosen on the validation part. CKL moves toward
 the best kernel by a line search (it is GCD-1s, too), IKL re-learns all weights, SGD-1s draws widths near the best;
 LPMKL has 50 widths, UNIFORM their equal sum. GCD-2s learns the kernel by alignment first. On the sets with
 500 training samples three runs are made, unless --full is given. With a folder, what was computed is kept there, and a

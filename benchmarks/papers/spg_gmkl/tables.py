@@ -3,9 +3,9 @@
     MANYKERNELS_DATA=<folder> python -m benchmarks.papers.spg_gmkl.tables [table ...] [--folds 5] [--limit 60]
 
 Hinge loss, the weights penalized by 1/p sum d^p. Sums: the standard kernels, unit trace, in the bank before the clock
-starts, to a duality gap of 1e-3. Products: one Gaussian kernel a feature, to a projected gradient of 0.04. Times are
+starts, to a duality gap of 1e-3. Products: one Gaussian kernel per feature, to a projected gradient of 0.04. Times are
 means over the training parts of the folds; C is the best of 1, 10, 100, 1,000 on the first fold. PGD is stopped after
-``limit`` seconds a fold; its ratio to SPG is then a lower bound (>). The paper's seconds stand in expected.toml.
+``limit`` seconds per fold; its ratio to SPG is then a lower bound (>). The paper's seconds stand in expected.toml.
 """
 
 from __future__ import annotations

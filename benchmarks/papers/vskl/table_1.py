@@ -100,7 +100,7 @@ def main() -> None:
                 gaps.append(model.gap_)
             print(
                 f"  {key:11s} C={C:<4g} accuracy {100 * np.mean(scores):5.1f} % +- {100 * np.std(scores):3.1f}"
-                f"  SVM solves a class {np.mean(svms):5.0f}  {np.mean(seconds):6.1f} s  largest gap {max(gaps):.0e}",
+                f"  SVM solves per class {np.mean(svms):5.0f}  {np.mean(seconds):6.1f} s  largest gap {max(gaps):.0e}",
                 flush=True,
             )
 

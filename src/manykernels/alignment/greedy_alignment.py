@@ -9,7 +9,7 @@ stagewise
     The new kernel is added with the weight that is best for the alignment, in closed form (thesis, Algorithm 7).
 frank_wolfe
     The distance to T is minimized over the polytope whose corners are 0 and the kernels times a number: a step
-    towards the best corner, to the exact minimum on the way (Algorithm 8; the step printed there is for another
+    toward the best corner, to the exact minimum on the way (Algorithm 8; the step printed there is for another
     update). The number is doubled when the weights come near its limit.
 
 Kernels of a list are compared at equal norm, those of a family as they are.
@@ -319,7 +319,7 @@ class _Selection:
             self.weights[k] += eta
 
     def _move(self, places: list[int]) -> None:
-        """Move towards the corner of kernel k or towards 0, whichever is better, as far as the distance falls."""
+        """Move toward the corner of kernel k or toward 0, whichever is better, as far as the distance falls."""
         k = places[0]
         along = self.b - self.G @ self.weights
         if self.G[k, k] > 0.0:

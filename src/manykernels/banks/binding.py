@@ -167,7 +167,7 @@ def bind_resolved(
     )
     bank = PackedBank(bound, data.X, normalization, weight, storages, placement.precision, room)
     if placement.storage == "rows":
-        held = sum(part.nbytes for part in storages if isinstance(part, FactorStorage))
+        held = sum(storage.nbytes for storage in storages if isinstance(storage, FactorStorage))
         bank = OnDemandBank(bank, budget - held)
     return _placed(bank, placement)
 

@@ -16,7 +16,7 @@ from manykernels.banks.storage import Storage
 from manykernels.compute.combined import CombinedMatrix
 from manykernels.kernels.family import BoundFamily, Member
 from manykernels.kernels.normalize import Normalization
-from manykernels.kernels.shared_distances import make_groups
+from manykernels.kernels.shared_distances import by_distances
 
 # Factors are there twice: one by one, and side by side in the bank.
 _COPIES = 2
@@ -58,16 +58,16 @@ class Collection:
     def _hold(self, k: int, member: Member) -> None:
         """Hold a kernel as a factor if it has one of small rank, else as a triangle, if there is room."""
         X = self.family.X
-        (group,) = make_groups([member.kernel])
-        view = group.view(X)
-        self._largest.append(member.scale * float(group.diagonal(0, view).max()))
-        factor = group.factor(0, view, None, SMALL_RANK)
+        (shared,) = by_distances([member.kernel])
+        view = shared.view(X)
+        self._largest.append(member.scale * float(shared.diagonal(0, view).max()))
+        factor = shared.factor(0, view, None, SMALL_RANK)
         most = min(SMALL_RANK, X.shape[0] // 4)
         if factor is not None and factor.shape[1] <= most and self.room.take(1, _COPIES * factor.nbytes):
             self._factors[k] = np.sqrt(member.scale) * factor
             return
-        own = Normalization(np.array([member.scale]), None, None, None, np.array(self._largest[-1:]))
-        source = RecomputedStorage([member.kernel], np.array([0]), X, own, PRECISIONS[self.precision])
+        normalization = Normalization(np.array([member.scale]), None, None, None, np.array(self._largest[-1:]))
+        source = RecomputedStorage([member.kernel], np.array([0]), X, normalization, PRECISIONS[self.precision])
         (self._storage_of[k],) = source.held(self.room)
 
     def workspace(self) -> CombinedMatrix:
@@ -94,11 +94,11 @@ class Collection:
         )
 
     def _storages(self, chosen: np.ndarray) -> list[Storage]:
-        found: list[Storage] = []
+        storages: list[Storage] = []
         as_factors = [place for place, k in enumerate(chosen) if k in self._factors]
         if as_factors:
-            found.append(FactorStorage(np.array(as_factors), [self._factors[chosen[place]] for place in as_factors]))
+            storages.append(FactorStorage(np.array(as_factors), [self._factors[chosen[place]] for place in as_factors]))
         for place, k in enumerate(chosen):
             if k in self._storage_of:
-                found.append(self._storage_of[k].moved(np.array([place])))
-        return found
+                storages.append(self._storage_of[k].moved(np.array([place])))
+        return storages

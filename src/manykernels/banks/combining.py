@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.banks.asked import checked_weights
+from manykernels.banks.argument_checks import checked_weights
 from manykernels.banks.learned import Kept, LearnedKernel, Terms
 from manykernels.banks.placement import Placement
 from manykernels.compute.combined import CombinedMatrix, Rounded
@@ -179,7 +179,7 @@ class CombinesByWeights:
 
 
 class WeighedKernel(Rounded):
-    """What combined kernels share that are no matrix in memory: they take other weights again and again.
+    """What combined kernels share that are not a matrix in memory: they take other weights again and again.
 
     ``_renew`` does what is to be done with other weights.
     """

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.banks.asked import checked_places, checked_weights
+from manykernels.banks.argument_checks import checked_places, checked_weights
 from manykernels.banks.combining import CombinesToMatrix, put_together
 from manykernels.banks.ladder_bank import LadderBank
 from manykernels.banks.learned import Terms
@@ -53,9 +53,9 @@ class CompositeBank(CombinesToMatrix):
     def fill(self, weights: np.ndarray, out: np.ndarray) -> np.ndarray:
         """Write sum_k weights[k] K_k to ``out``."""
         out.fill(0.0)
-        for part, own in zip(self.parts, self._split(weights), strict=True):
-            if np.any(own):
-                out += part.fill(own, np.empty_like(out))
+        for part, share in zip(self.parts, self._split(weights), strict=True):
+            if np.any(share):
+                out += part.fill(share, np.empty_like(out))
         return out
 
     def _split(self, values: np.ndarray) -> list[np.ndarray]:
@@ -63,11 +63,11 @@ class CompositeBank(CombinesToMatrix):
 
     def quad_forms(self, beta: np.ndarray, subset: np.ndarray | None = None) -> np.ndarray:
         """Return beta' K_k beta of the kernels of the subset (default: all)."""
-        return self._each(subset, lambda part, own: part.quad_forms(beta, own), lead=np.shape(beta)[:-1])
+        return self._each(subset, lambda part, members: part.quad_forms(beta, members), lead=np.shape(beta)[:-1])
 
     def inner_products(self, M: np.ndarray, subset: np.ndarray | None = None) -> np.ndarray:
         """Return the Frobenius inner products <K_k, M>."""
-        return self._each(subset, lambda part, own: part.inner_products(M, own))
+        return self._each(subset, lambda part, members: part.inner_products(M, members))
 
     def centered_squares(self, weight: np.ndarray) -> np.ndarray:
         """Return ||K_c||_w^2 of all kernels."""
@@ -75,20 +75,22 @@ class CompositeBank(CombinesToMatrix):
 
     def largest_diagonals(self, subset: np.ndarray) -> np.ndarray:
         """Return an upper bound of the diagonal of each kernel of the subset."""
-        return self._each(subset, lambda part, own: part.largest_diagonals(own))
+        return self._each(subset, lambda part, members: part.largest_diagonals(members))
 
     def matvecs(self, beta: np.ndarray, subset: np.ndarray | None = None, *, on_support: bool = False) -> np.ndarray:
         """Return K_k beta for the kernels of the subset (default: all), shape (len(subset), n)."""
-        return self._each(subset, lambda part, own: part.matvecs(beta, own, on_support=on_support), trail=(beta.size,))
+        return self._each(
+            subset, lambda part, members: part.matvecs(beta, members, on_support=on_support), trail=(beta.size,)
+        )
 
     def rows(self, indices: Any, subset: np.ndarray | None = None) -> np.ndarray:
         """Return the given rows of the kernels of the subset, shape (len(subset), len(indices), n)."""
         shape = (len(indices), self.n_samples)
-        return self._each(subset, lambda part, own: part.rows(indices, own), trail=shape)
+        return self._each(subset, lambda part, members: part.rows(indices, members), trail=shape)
 
     def diagonal(self, subset: np.ndarray | None = None) -> np.ndarray:
         """Return the diagonals of the kernels of the subset, shape (len(subset), n)."""
-        return self._each(subset, lambda part, own: part.diagonal(own), trail=(self.n_samples,))
+        return self._each(subset, lambda part, members: part.diagonal(members), trail=(self.n_samples,))
 
     def _each(
         self, subset: np.ndarray | None, compute: Callable, lead: tuple[int, ...] = (), trail: tuple[int, ...] = ()
@@ -109,7 +111,7 @@ class CompositeBank(CombinesToMatrix):
     def peaks(self, values: np.ndarray) -> np.ndarray:
         """Return the places worth a look: local maxima along ladders, and every plain kernel."""
         parts = zip(self.parts, self._split(values), self.first, strict=False)
-        return np.concatenate([part.peaks(own) + first for part, own, first in parts])
+        return np.concatenate([part.peaks(part_values) + first for part, part_values, first in parts])
 
     def subset(self, indices: np.ndarray) -> PackedBank:
         """Return the bank of a few of the kernels, in memory."""
@@ -122,14 +124,14 @@ class CompositeBank(CombinesToMatrix):
 
     def tail(self, size: int) -> CompositeBank:
         """Return the kernels on the last ``size`` samples, normalized as here; what is held in memory is shared."""
-        part = CompositeBank([part.tail(size) for part in self.parts])
-        part.spare = self.spare_beside_tail(size)
-        return part
+        tail = CompositeBank([part.tail(size) for part in self.parts])
+        tail.spare = self.spare_beside_tail(size)
+        return tail
 
     def terms(self, weights: np.ndarray) -> Terms:
         """Return the learned kernel as the sum of the parts' terms."""
         split = self._split(checked_weights(weights, self.n_kernels))
-        terms = [part.terms(own) for part, own in zip(self.parts, split, strict=True)]
+        terms = [part.terms(share) for part, share in zip(self.parts, split, strict=True)]
         return Terms(
             bound=[entry for term in terms for entry in term.bound],
             coefficients=np.concatenate([term.coefficients for term in terms]),
@@ -140,7 +142,7 @@ class CompositeBank(CombinesToMatrix):
     def importances(self, weights: np.ndarray, n_features: int) -> np.ndarray:
         """Return each feature's part of the weight, a kernel's being divided over its columns."""
         parts = zip(self.parts, self._split(weights), strict=True)
-        return np.sum([part.importances(own, n_features) for part, own in parts], axis=0)
+        return np.sum([part.importances(share, n_features) for part, share in parts], axis=0)
 
 
 class Chained(LazyNames):

@@ -24,7 +24,7 @@ from manykernels.compute.quick_look import look_at
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.checks import check_choice
 from manykernels.core.protocols import Bank
-from manykernels.kernels.missing import observed, there
+from manykernels.kernels.missing import observed, seen_rows
 from manykernels.kernels.precomputed import ROUNDING, Precomputed
 from manykernels.kernels.shared_distances import BoundKernel
 
@@ -74,8 +74,8 @@ def check_combination(bank: Bank, weights: np.ndarray) -> None:
     if combined is not None and "array" in combined.can:
         K = combined.array
     else:  # rows on demand, or too many of them
-        part = bank.X[rows]
-        K = np.array(bank.kernel(weights).pairwise(part, part), dtype=np.float64)
+        sample = bank.X[rows]
+        K = np.array(bank.kernel(weights).pairwise(sample, sample), dtype=np.float64)
     slack = ROUNDING * float(np.abs(K.diagonal()).mean()) * rows.size
     if not _is_definite(K, slack):
         name_culprit(bank, weights)
@@ -96,7 +96,7 @@ def _some(n: int, most: int) -> np.ndarray:
 def _values(entry: BoundKernel, X: Any, rows: np.ndarray) -> np.ndarray:
     """Return the kernel's matrix of the samples, without those that lack its view."""
     view = X[rows][:, entry.positions]
-    view = there(view, observed(view))
+    view = seen_rows(view, observed(view))
     K = np.asarray(entry.kernel.compute(view, view), dtype=np.float64)
     if K.shape != (view.shape[0], view.shape[0]):
         raise ValueError(

@@ -72,13 +72,13 @@ class FactorStorage:
         places, local = held_here(self.indices, chosen)
         if places.size == 0:
             return []
-        part = self._sharing(places, self.columns, local)
-        if places.size == self.indices.size or not room.take(1, part.nbytes):
-            return [part]
-        own = FactorStorage(places, [self._factor(k) for k in local])
-        assert own.columns.base is not None
-        room.guard(own.columns.base)
-        return [own]
+        shared = self._sharing(places, self.columns, local)
+        if places.size == self.indices.size or not room.take(1, shared.nbytes):
+            return [shared]
+        copied = FactorStorage(places, [self._factor(k) for k in local])
+        assert copied.columns.base is not None
+        room.guard(copied.columns.base)
+        return [copied]
 
     def moved(self, indices: np.ndarray) -> FactorStorage:
         return self._sharing(indices, self.columns, slice(None))
@@ -93,9 +93,9 @@ class FactorStorage:
             return
         n_columns = max(at_once // (8 * self.columns.shape[0]), 1)
         share = (np.cumsum(self.ranks[local]) - 1) // n_columns
-        for part in np.split(local, np.flatnonzero(np.diff(share)) + 1):
-            places = np.concatenate([np.arange(self.begin[k], self.end[k]) for k in part])
-            yield part, self.columns.T[places].T
+        for kernels in np.split(local, np.flatnonzero(np.diff(share)) + 1):
+            places = np.concatenate([np.arange(self.begin[k], self.end[k]) for k in kernels])
+            yield kernels, self.columns.T[places].T
 
     def adder(self, weights: np.ndarray) -> Adder:
         used = np.flatnonzero(weights)
@@ -104,9 +104,9 @@ class FactorStorage:
         kept = list(self._pieces(used, _KEPT)) if n_bytes <= _KEPT else None
 
         def add(start: int, stop: int, segment: np.ndarray) -> None:
-            for part, columns in self._pieces(used) if kept is None else kept:
-                own = np.repeat(weights[part], self.ranks[part])
-                add_block((columns[start:stop] * own) @ columns[start:].T, segment)
+            for kernels, columns in self._pieces(used) if kept is None else kept:
+                column_weights = np.repeat(weights[kernels], self.ranks[kernels])
+                add_block((columns[start:stop] * column_weights) @ columns[start:].T, segment)
 
         return add
 
@@ -122,7 +122,7 @@ class FactorStorage:
 
         def forms(columns: np.ndarray) -> np.ndarray:
             parts = [columns[:, low : low + at_once] for low in range(0, columns.shape[1], at_once)]
-            return np.concatenate([np.einsum("ij,ij->j", M @ part, part) for part in parts])
+            return np.concatenate([np.einsum("ij,ij->j", M @ block, block) for block in parts])
 
         return self._by_kernel(forms, (), local)
 
@@ -130,10 +130,10 @@ class FactorStorage:
         """Return the sums over each kernel's columns of what is computed of them, (*lead, len(local))."""
         out = np.empty((*lead, local.size))
         done = 0
-        for part, columns in self._pieces(local) if local.size else ():
-            first = np.concatenate([[0], np.cumsum(self.ranks[part])[:-1]])
-            out[..., done : done + part.size] = np.add.reduceat(compute(columns), first, axis=-1)
-            done += part.size
+        for kernels, columns in self._pieces(local) if local.size else ():
+            first = np.concatenate([[0], np.cumsum(self.ranks[kernels])[:-1]])
+            out[..., done : done + kernels.size] = np.add.reduceat(compute(columns), first, axis=-1)
+            done += kernels.size
         return out
 
     def matvecs(self, beta: np.ndarray, local: np.ndarray, on_support: bool) -> np.ndarray:
@@ -152,8 +152,8 @@ class FactorStorage:
 
     def add_rows(self, rows: np.ndarray, columns: np.ndarray, weights: np.ndarray, out: np.ndarray) -> None:
         used = np.flatnonzero(weights)
-        for part, factors in self._pieces(used) if used.size else ():
-            left = factors[rows] * np.repeat(weights[part], self.ranks[part])
+        for kernels, factors in self._pieces(used) if used.size else ():
+            left = factors[rows] * np.repeat(weights[kernels], self.ranks[kernels])
             for cut in (slice(low, low + TILE[1]) for low in range(0, columns.size, TILE[1])):
                 out[:, cut] += left @ factors[columns[cut]].T
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.banks.asked import check_length, checked_places
+from manykernels.banks.argument_checks import check_length, checked_places
 from manykernels.banks.combining import MOST_COARSE, CombinesByWeights, WeighedKernel, coarse_samples
 from manykernels.banks.learned import Kept, LearnedKernel
 from manykernels.banks.offers import FEATURES
@@ -24,7 +24,7 @@ from manykernels.compute.triangles import triangle_size
 from manykernels.core.results import Iterate
 from manykernels.kernels.approximate import UNCOUNTED, approximate_kernels, errors_of_values, lost_traces
 from manykernels.kernels.feature_maps import FeatureMaps, Nystroem
-from manykernels.kernels.missing import CENTER_NEEDS_ALL, observed, spread, there
+from manykernels.kernels.missing import CENTER_NEEDS_ALL, observed, seen_rows, with_zeros
 from manykernels.kernels.normalize import LEAST_LEVEL, checked_diagonal, fit_single, too_small
 from manykernels.kernels.shared_distances import BoundKernel
 
@@ -43,7 +43,7 @@ class FeatureBank(CombinesByWeights):
     bound : sequence of BoundKernel
     X : array, CSR matrix, or anything with a shape whose slices and selections of rows are such
     weight : ndarray of shape (n_samples,)
-        Of the samples, in the means that normalization and centring learn.
+        Of the samples, in the means that normalization and centering learn.
     approximation : {"nystroem", "fourier"}
     rank : int or float
         See :func:`manykernels.kernels.approximate.approximate_kernels`.
@@ -174,13 +174,13 @@ class FeatureBank(CombinesByWeights):
                 if mask is not None and self.is_centered:
                     raise ValueError(CENTER_NEEDS_ALL)
                 present[k] += float(weight.sum() if mask is None else weight @ mask)
-                diagonal = spread(checked_diagonal(entry.kernel, there(V, mask), entry.name), mask)
+                diagonal = with_zeros(checked_diagonal(entry.kernel, seen_rows(V, mask), entry.name), mask)
                 traces[k] += float(weight @ diagonal)
                 top[k] = max(top[k], float(diagonal.max(initial=0.0)))
         return (present.copy() if self.is_cosine else traces), present, np.ones_like(top) if self.is_cosine else top
 
     def _squared_mean(self) -> np.ndarray:
-        """Return what centring takes from the weighted trace of each kernel."""
+        """Return what centering takes from the weighted trace of each kernel."""
         return self.sample_weight.sum() * np.add.reduceat(self.mean**2, self.first[:-1])
 
     def _scales(self, normalize: str | None, traces: np.ndarray, present: np.ndarray) -> np.ndarray:
@@ -262,9 +262,9 @@ class FeatureBank(CombinesByWeights):
     def tail(self, size: int) -> PackedBank:
         """Return the kernels on the last ``size`` samples: written out, or as factors where features are few."""
         columns, dtype = self.table.tail(size), PRECISIONS[self.precision]
-        part = bank_of_features(self.bound, columns, self.scale, self.first, self.largest, dtype)
-        part.spare = self.spare_beside_tail(size)
-        return part
+        tail = bank_of_features(self.bound, columns, self.scale, self.first, self.largest, dtype)
+        tail.spare = self.spare_beside_tail(size)
+        return tail
 
     # -- what a fitted model keeps ----------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.banks.asked import checked_places, checked_weights
+from manykernels.banks.argument_checks import checked_places, checked_weights
 from manykernels.banks.combining import CombinesToMatrix
 from manykernels.banks.layout import plan_storages
 from manykernels.banks.learned import Terms
@@ -69,7 +69,7 @@ class LadderBank(CombinesToMatrix):
         self.first = np.concatenate([[0], np.cumsum([len(ladder) for ladder in ladders])])
         self.n_kernels = int(self.first[-1])
         triangle = (4 if precision == "single" else 8) * triangle_size(X.shape[0])
-        # The kernels of a working set are none of the nodes: they take room of their own, at most half of it.
+        # The kernels of a working set are not among the nodes: they take room of their own, at most half of it.
         room = min(reserve * triangle, budget // 2)
         self._nodes = self._bind_nodes(center, budget - room, storage, precision)
         self.room = Room(room + (self._nodes.room.left or 0))
@@ -116,8 +116,8 @@ class LadderBank(CombinesToMatrix):
         """Return the values of all kernels, (..., n_kernels), from those of the nodes, (..., n_nodes)."""
         out = np.empty((*node_values.shape[:-1], self.n_kernels))
         for basis, members in self._bases:
-            own = np.stack([node_values[..., self._first_node[f] : self._first_node[f + 1]] for f in members])
-            for f, values in zip(members, own @ basis.T, strict=True):
+            at_nodes = np.stack([node_values[..., self._first_node[f] : self._first_node[f + 1]] for f in members])
+            for f, values in zip(members, at_nodes @ basis.T, strict=True):
                 out[..., self.first[f] : self.first[f + 1]] = values
         return out
 
@@ -127,8 +127,8 @@ class LadderBank(CombinesToMatrix):
         for f, ladder in enumerate(self.ladders):
             members.setdefault((ladder.low, ladder.high, ladder.count, ladder.nodes.size), []).append(f)
         return [
-            (lagrange_basis(np.geomspace(low, high, count), low, high, n_nodes), own)
-            for (low, high, count, n_nodes), own in members.items()
+            (lagrange_basis(np.geomspace(low, high, count), low, high, n_nodes), ladders)
+            for (low, high, count, n_nodes), ladders in members.items()
         ]
 
     def _basis_of(self, f: int) -> np.ndarray:
@@ -139,8 +139,8 @@ class LadderBank(CombinesToMatrix):
         scaled = weights * self.scale
         out = np.empty(self._nodes.n_kernels)
         for basis, members in self._bases:
-            own = np.stack([scaled[self.first[f] : self.first[f + 1]] for f in members])
-            for f, values in zip(members, own @ basis, strict=True):
+            ladder_weights = np.stack([scaled[self.first[f] : self.first[f + 1]] for f in members])
+            for f, values in zip(members, ladder_weights @ basis, strict=True):
                 out[self._first_node[f] : self._first_node[f + 1]] = values
         return out
 
@@ -196,10 +196,10 @@ class LadderBank(CombinesToMatrix):
         """Return ||K_c||_w^2 of all kernels, from the inner products of the nodes of each ladder."""
         out = np.empty(self.n_kernels)
         for f in range(len(self.ladders)):
-            own, basis = slice(self.first[f], self.first[f + 1]), self._basis_of(f)
+            kernels, basis = slice(self.first[f], self.first[f + 1]), self._basis_of(f)
             # Wide kernels, nearly constant, are what is left of nodes whose own norms are far larger.
             R = inner_factor(self._nodes, weight, np.arange(self._first_node[f], self._first_node[f + 1]))
-            out[own] = self.scale[own] ** 2 * np.sum((basis @ R.T) ** 2, axis=1)
+            out[kernels] = self.scale[kernels] ** 2 * np.sum((basis @ R.T) ** 2, axis=1)
         return out
 
     def matvecs(self, beta: np.ndarray, subset: np.ndarray | None = None, *, on_support: bool = False) -> np.ndarray:
@@ -246,10 +246,10 @@ class LadderBank(CombinesToMatrix):
 
     def tail(self, size: int) -> LadderBank:
         """Return the kernels on the last ``size`` samples, normalized as here; what is held in memory is shared."""
-        part = copy(self)
-        part.X, part.sample_weight, part.n_samples = self.X[-size:], self.sample_weight[-size:], size
-        part._nodes = self._nodes.tail(size)
-        return part
+        tail = copy(self)
+        tail.X, tail.sample_weight, tail.n_samples = self.X[-size:], self.sample_weight[-size:], size
+        tail._nodes = self._nodes.tail(size)
+        return tail
 
     def bound_kernels(self, indices: np.ndarray) -> list[BoundKernel]:
         """Return the kernels at these places, bound."""
@@ -277,10 +277,10 @@ class LadderBank(CombinesToMatrix):
         weights = checked_weights(weights, self.n_kernels)
         active = np.flatnonzero(weights)
         if active.size <= self._nodes.n_kernels // 2:
-            own = self._normalization_of(active)
-            return Terms(self.bound_kernels(active), weights[active] * own.scale, own.means, own.totals)
-        own = self._nodes.normalization
-        return Terms(self._nodes.bound, self._to_nodes(weights), own.means, own.totals)
+            learned = self._normalization_of(active)
+            return Terms(self.bound_kernels(active), weights[active] * learned.scale, learned.means, learned.totals)
+        learned = self._nodes.normalization
+        return Terms(self._nodes.bound, self._to_nodes(weights), learned.means, learned.totals)
 
     def importances(self, weights: np.ndarray, n_features: int) -> np.ndarray:
         """Return each feature's part of the weight, a kernel's being divided over its columns."""

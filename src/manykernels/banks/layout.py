@@ -16,7 +16,7 @@ from manykernels.compute.memory import human_bytes
 from manykernels.compute.triangles import triangle_size
 from manykernels.core.checks import check_choice
 from manykernels.kernels.normalize import Normalization
-from manykernels.kernels.shared_distances import BoundKernel, make_groups
+from manykernels.kernels.shared_distances import BoundKernel, by_distances
 
 STORAGES = ("auto", "packed", "factors", "recomputed", "rows")
 # Up to this rank, a matrix product with the factors costs no more than reading the packed triangle.
@@ -85,11 +85,11 @@ class KernelsLeft:
         They are exact, or have an error of at most ``error``.
         """
         factors = {}
-        for group in make_groups(self.bound, self.rest):
-            view = group.view(self.X)
+        for shared in by_distances(self.bound, self.rest):
+            view = shared.view(self.X)
             # A factor has at least as many columns as the kernel sees: do not even ask for a large one.
-            for g, k in enumerate(group.indices if view.shape[1] <= max_rank else ()):
-                factor = group.factor(g, view, error, max_rank)
+            for g, k in enumerate(shared.indices if view.shape[1] <= max_rank else ()):
+                factor = shared.factor(g, view, error, max_rank)
                 if factor is not None and factor.shape[1] <= max_rank and factor.nbytes <= self.budget - leave:
                     factors[int(k)] = self.normalization.apply_factor(k, factor, self.sample_weight)
                     self.budget -= factor.nbytes

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from manykernels.compute.linalg import row_sums
-from manykernels.kernels.shared_distances import BoundKernel, make_groups
+from manykernels.kernels.shared_distances import BoundKernel, by_distances
 
 _BLOCK_ENTRIES = 1 << 19  # entries of a block of the cross kernel: 4 MB in float64, and a few such blocks at a time
 
@@ -27,9 +27,9 @@ class LearnedKernel:
     cosine : bool
     X : array or CSR matrix of shape (n_kept, n_features)
         The training samples that predictions need: the support vectors, or
-        all when the kernels are centred.
+        all when the kernels are centered.
     means : ndarray of shape (n_active, n_kept) or None
-        Mean of each kernel's row over the training samples (centred kernels).
+        Mean of each kernel's row over the training samples (centered kernels).
     totals : ndarray of shape (n_active,) or None
     share : ndarray of shape (n_kept,) or None
         Weight of each training sample in those means.
@@ -83,8 +83,8 @@ class LearnedKernel:
         for low in range(0, X.shape[0], step):
             rows = slice(low, min(low + step, X.shape[0]))
             for k, block in self.blocks(X[rows], self.X):
-                own = coef if coef.ndim == 2 else coef[k]
-                yield k, rows, self.coefficients[k] * (own @ self._centered(k, block).T)
+                kernel_coef = coef if coef.ndim == 2 else coef[k]
+                yield k, rows, self.coefficients[k] * (kernel_coef @ self._centered(k, block).T)
 
     def diagonal(self, X: Any) -> np.ndarray:
         """Return k(x_i, x_i)."""
@@ -92,14 +92,14 @@ class LearnedKernel:
 
     def blocks(self, X: Any, Z: Any, places: Iterable[int] | None = None) -> Iterator[tuple[int, np.ndarray]]:
         """Yield (place, raw or cosine-normalized block) for each active kernel, or for those at ``places``."""
-        for group in make_groups(self.bound, places):
-            V, W = group.view(X), group.view(Z)
-            for g, block in group.blocks(V, W, range(len(group.kernels))):
+        for shared in by_distances(self.bound, places):
+            V, W = shared.view(X), shared.view(Z)
+            for g, block in shared.blocks(V, W, range(len(shared.kernels))):
                 if self.cosine:
-                    left, right = group.diagonal(g, V), group.diagonal(g, W)
+                    left, right = shared.diagonal(g, V), shared.diagonal(g, W)
                     scale = np.sqrt(left)[:, None] * np.sqrt(right)[None, :]
                     block = np.divide(block, scale, out=np.zeros_like(block), where=scale > 0)  # noqa: PLW2901
-                yield int(group.indices[g]), block
+                yield int(shared.indices[g]), block
 
     def _centered(self, k: int, block: np.ndarray) -> np.ndarray:
         """Return a block with the kept samples as it is centered, in its place.

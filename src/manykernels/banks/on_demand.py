@@ -27,7 +27,7 @@ _WORN = 1e-4
 
 
 class OnDemandBank(CombinesByWeights, PackedBank):
-    """A bank whose combined kernel is no matrix but rows on demand.
+    """A bank whose combined kernel is not a matrix but rows on demand.
 
     Parameters
     ----------
@@ -116,10 +116,10 @@ class OnDemandBank(CombinesByWeights, PackedBank):
 
     def tail(self, size: int) -> PackedBank:
         """Return the kernels on the last ``size`` samples, held in memory."""
-        part = super().tail(size)
-        part.room = Room(self._cache_bytes)
-        held = part.subset(np.arange(self.n_kernels))
-        held.spare = part.spare
+        tail = super().tail(size)
+        tail.room = Room(self._cache_bytes)
+        held = tail.subset(np.arange(self.n_kernels))
+        held.spare = tail.spare
         return held
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.banks.asked import check_length, check_matrix, checked_places, checked_weights
+from manykernels.banks.argument_checks import check_length, check_matrix, checked_places, checked_weights
 from manykernels.banks.combining import CombinesToMatrix
 from manykernels.banks.factor_storage import FactorStorage
 from manykernels.banks.learned import Terms
@@ -24,7 +24,7 @@ from manykernels.compute.triangles import balanced_blocks, mirror_rows, row_offs
 from manykernels.kernels.base import Linear
 from manykernels.kernels.feature_maps import FeatureMaps, have_features
 from manykernels.kernels.normalize import Normalization
-from manykernels.kernels.shared_distances import BoundKernel, make_groups
+from manykernels.kernels.shared_distances import BoundKernel, by_distances
 
 # Kernels of no more features than this are kept as factors.
 FACTOR_COLUMNS = 32
@@ -134,14 +134,14 @@ class PackedBank(CombinesToMatrix):
             self.X,
             self.normalization.take(indices),
             self.sample_weight,
-            [part for storage in self.storages for part in storage.subset(indices, self.room)],
+            [subset for storage in self.storages for subset in storage.subset(indices, self.room)],
             self.precision,
             self.room,
         )
 
     def tail(self, size: int) -> PackedBank:
         """Return the kernels on the last ``size`` samples, normalized as here; what is held in memory is shared."""
-        part = PackedBank(
+        tail = PackedBank(
             self.bound,
             self.X[-size:],
             self.normalization.tail(size),
@@ -150,8 +150,8 @@ class PackedBank(CombinesToMatrix):
             self.precision,
             self.room,
         )
-        part.spare = self.spare_beside_tail(size)
-        return part
+        tail.spare = self.spare_beside_tail(size)
+        return tail
 
     @property
     def unit_roundoff(self) -> float:  # type: ignore[override]
@@ -273,8 +273,8 @@ class PackedBank(CombinesToMatrix):
         scale, means, totals = self.normalization.scale, self.normalization.means, self.normalization.totals
         out = np.empty((len(chosen), self.n_samples))
         for row, k in enumerate(chosen):
-            (group,) = make_groups(self.bound, [int(k)])
-            raw = group.diagonal(0, group.view(self.X))
+            (shared,) = by_distances(self.bound, [int(k)])
+            raw = shared.diagonal(0, shared.view(self.X))
             if self.normalization.inverse_norms is not None:
                 raw = raw * self.normalization.inverse_norms[k] ** 2
             if means is not None and totals is not None:
@@ -294,8 +294,9 @@ class PackedBank(CombinesToMatrix):
         """Return the combined kernel as a sum of the kernels with a positive weight."""
         weights = checked_weights(weights, self.n_kernels)
         active = np.flatnonzero(weights)
-        own = self.normalization.take(active)
-        return Terms([self.bound[int(k)] for k in active], weights[active] * own.scale, own.means, own.totals)
+        learned = self.normalization.take(active)
+        bound = [self.bound[int(k)] for k in active]
+        return Terms(bound, weights[active] * learned.scale, learned.means, learned.totals)
 
     def importances(self, weights: np.ndarray, n_features: int) -> np.ndarray:
         """Return each feature's part of the weight, a kernel's being divided over its columns."""
@@ -315,7 +316,7 @@ class PackedBank(CombinesToMatrix):
 
     def on(self, X: Any) -> PackedBank:
         """Return the kernels, scaled as here, on other samples; centered ones depend on theirs."""
-        normalization = self.normalization.on_other_samples(make_groups(self.bound), X)
+        normalization = self.normalization.on_other_samples(by_distances(self.bound), X)
         return PackedBank(self.bound, X, normalization, np.ones(X.shape[0]), [], self.precision)
 
     def without_map(self) -> str:

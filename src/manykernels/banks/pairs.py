@@ -15,7 +15,7 @@ from manykernels.compute.compiled import njit
 from manykernels.compute.memory import human_bytes
 from manykernels.compute.threads import n_threads, parallel
 from manykernels.compute.triangles import row_offset, triangle_size
-from manykernels.kernels.shared_distances import make_groups
+from manykernels.kernels.shared_distances import by_distances
 
 if TYPE_CHECKING:
     from manykernels.banks.packed import PackedBank
@@ -47,8 +47,8 @@ class PairValues:
         self.bank, self.dtype = bank, PRECISIONS[bank.precision]
         self._bias = np.where(bank.scale > 0, np.square(bias), 0.0)
         self.n_samples, self.n_kernels = bank.n_samples, bank.n_kernels
-        self._groups = make_groups(bank.bound)
-        self._views = [group.view(bank.X) for group in self._groups]
+        self._shared = by_distances(bank.bound)
+        self._views = [shared.view(bank.X) for shared in self._shared]
         size = np.dtype(self.dtype).itemsize * self.n_kernels
         row = size * self.n_samples
         turned = memory_budget // _TURNED
@@ -96,9 +96,9 @@ class PairValues:
         """Return the kernels of the samples with all from ``first`` on, shape (n_kernels, len(samples), n - first)."""
         out: np.ndarray = np.empty((self.n_kernels, samples.size, self.n_samples - first), self.dtype)
         columns = np.arange(first, self.n_samples)
-        for group, view in zip(self._groups, self._views, strict=True):
-            for g, block in group.blocks(view[samples], view[first:], range(len(group.kernels)), self.dtype):
-                k = int(group.indices[g])
+        for shared, view in zip(self._shared, self._views, strict=True):
+            for g, block in shared.blocks(view[samples], view[first:], range(len(shared.kernels)), self.dtype):
+                k = int(shared.indices[g])
                 out[k] = self.bank.normalization.apply_rows(k, block, samples, columns)
         if np.any(self._bias):
             out += self._bias[:, None, None].astype(self.dtype)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.banks.asked import check_length
+from manykernels.banks.argument_checks import check_length
 from manykernels.banks.combining import CombinesToMatrix
 from manykernels.banks.learned import Terms
 from manykernels.kernels.parametric import ParametricKernel
@@ -27,7 +27,7 @@ class ParametricBank(CombinesToMatrix):
     normalize : {"mean_diag", "trace", "cosine", None}
         "trace" divides the kernel by the number of samples; the others leave it as it is.
     center : bool
-        Refused: a kernel that is no sum cannot be centered.
+        Refused: a kernel that is not a sum cannot be centered.
     """
 
     can = frozenset({"coefficients", "combine", "derivative_forms"})
@@ -47,7 +47,7 @@ class ParametricBank(CombinesToMatrix):
         center: bool = False,
     ) -> None:
         if center:
-            raise ValueError("center=True is for sums of kernels; a kernel that is no sum cannot be centered.")
+            raise ValueError("center=True is for sums of kernels; a kernel that is not a sum cannot be centered.")
         kernel = kernel.placed(X if source is None else source)
         self.parametric, self.X, self.sample_weight = kernel, X, sample_weight
         self.names: Sequence[str] = kernel.bind(X)

@@ -27,7 +27,7 @@ from manykernels.compute.triangles import (
 from manykernels.kernels.missing import observed
 from manykernels.kernels.normalize import Normalization
 from manykernels.kernels.precomputed import Precomputed
-from manykernels.kernels.shared_distances import BoundKernel, make_groups, make_views
+from manykernels.kernels.shared_distances import BoundKernel, by_distances, make_views
 
 Visit = Callable[[int, np.ndarray, np.ndarray], None]
 _DENSE_COLUMNS = 2000
@@ -48,15 +48,15 @@ class RecomputedStorage:
     ) -> None:
         self.n, self.dtype = X.shape[0], dtype
         # Its kernels are those at ``indices`` of ``bound``; a bank of a few of them counts them anew.
-        self._own, self.indices = indices, indices if places is None else places
+        self._bound_places, self.indices = indices, indices if places is None else places
         self._bound, self._X = bound, X
         # Centering takes the difference of nearly equal numbers: round after it, not before.
         self._working = dtype if normalization.means is None else np.float64
         self._normalization = normalization
-        self._groups = make_groups(bound, indices)
-        self._views = make_views(self._groups, X)
-        place = {int(k): local for local, k in enumerate(self._own)}
-        self._locals = [np.array([place[int(k)] for k in group.indices]) for group in self._groups]
+        self._shared = by_distances(bound, indices)
+        self._views = make_views(self._shared, X)
+        place = {int(k): local for local, k in enumerate(self._bound_places)}
+        self._locals = [np.array([place[int(k)] for k in shared.indices]) for shared in self._shared]
 
     def describe(self) -> str:
         return f"{self.indices.size} recomputed in each pass"
@@ -70,27 +70,29 @@ class RecomputedStorage:
         """Return the triangles of the first kernels, as many as there is room for, and the others as they are."""
         size = np.dtype(self.dtype).itemsize * triangle_size(self.n)
         count = room.take(self.indices.size, size)
-        every, found = np.arange(self.indices.size), list[Storage]()
+        every, storages = np.arange(self.indices.size), list[Storage]()
         if count:
-            found.append(PackedStorage.fill(self._part(self.indices[:count], every[:count]), room))
+            storages.append(PackedStorage.fill(self._part(self.indices[:count], every[:count]), room))
         if count < self.indices.size:
-            found.append(self._part(self.indices[count:], every[count:]) if count else self)
-        return found
+            storages.append(self._part(self.indices[count:], every[count:]) if count else self)
+        return storages
 
     def _part(self, places: np.ndarray, local: np.ndarray) -> RecomputedStorage:
-        return RecomputedStorage(self._bound, self._own[local], self._X, self._normalization, self.dtype, places)
+        return RecomputedStorage(
+            self._bound, self._bound_places[local], self._X, self._normalization, self.dtype, places
+        )
 
     def segments(
         self, start: int, stop: int, wanted: np.ndarray, samples: np.ndarray | None = None
     ) -> Iterator[tuple[int, np.ndarray]]:
         """Yield (local kernel, normalized packed rows start:stop); only wanted kernels, only the given samples."""
-        for group, view, places in zip(self._groups, self._views, self._locals, strict=True):
+        for shared, view, places in zip(self._shared, self._views, self._locals, strict=True):
             inside = np.flatnonzero(wanted[places])
             if inside.size == 0:
                 continue
             rows = view if samples is None else view[samples]
-            for g, segment in group.segments(rows, start, stop, inside, self._working):
-                self._normalization.apply_segment(int(group.indices[g]), segment, start, stop, samples)
+            for g, segment in shared.segments(rows, start, stop, inside, self._working):
+                self._normalization.apply_segment(int(shared.indices[g]), segment, start, stop, samples)
                 # Rounded as if it had been stored, so that the choice of storage changes nothing.
                 yield int(places[g]), segment.astype(self.dtype, copy=False)
 
@@ -98,31 +100,31 @@ class RecomputedStorage:
         """Return (local kernel, matrix, sample numbers, scale) of the matrices that are only to be scaled."""
         if self._normalization.means is not None or self._normalization.inverse_norms is not None:
             return []
-        found: list[tuple[int, Precomputed, np.ndarray, float]] = []
-        for group, view, places in zip(self._groups, self._views, self._locals, strict=True):
+        matrices: list[tuple[int, Precomputed, np.ndarray, float]] = []
+        for shared, view, places in zip(self._shared, self._views, self._locals, strict=True):
             if observed(view) is not None:
                 continue
             numbers: dict[int, np.ndarray] = {}  # by the order of the matrix: most often all have the same
-            for g, kernel in enumerate(group.kernels):
+            for g, kernel in enumerate(shared.kernels):
                 if isinstance(kernel, Precomputed):
                     order = kernel.K.shape[0]
                     if order not in numbers:
                         numbers[order] = kernel.numbers_in(view)
-                    scale = float(self._normalization.scale[group.indices[g]])
-                    found.append((int(places[g]), kernel, numbers[order], scale))
-        return found
+                    scale = float(self._normalization.scale[shared.indices[g]])
+                    matrices.append((int(places[g]), kernel, numbers[order], scale))
+        return matrices
 
     def moved(self, indices: np.ndarray) -> RecomputedStorage:
         return self._part(indices, np.arange(indices.size))
 
     def tail(self, size: int) -> RecomputedStorage:
         X, normalization = self._X[-size:], self._normalization.tail(size)
-        return RecomputedStorage(self._bound, self._own, X, normalization, self.dtype, self.indices)
+        return RecomputedStorage(self._bound, self._bound_places, X, normalization, self.dtype, self.indices)
 
     def adder(self, weights: np.ndarray) -> Adder:
         def add(start: int, stop: int, segment: np.ndarray) -> None:
-            for local, part in self.segments(start, stop, weights != 0):
-                add_weighted(part[None, :], weights[local : local + 1], 0, segment)
+            for local, rows in self.segments(start, stop, weights != 0):
+                add_weighted(rows[None, :], weights[local : local + 1], 0, segment)
 
         return add
 
@@ -132,9 +134,9 @@ class RecomputedStorage:
         inner, first = np.ascontiguousarray(beta[:, support]), np.zeros(1, np.int64)
 
         def visitor(block: tuple[int, int]) -> Visit:
-            def visit(k: int, part: np.ndarray, out: np.ndarray) -> None:
+            def visit(k: int, rows: np.ndarray, out: np.ndarray) -> None:
                 for t in range(beta.shape[0]):
-                    segment_quad_forms(part[None, :], first, inner[t], *block, out[t : t + 1])
+                    segment_quad_forms(rows[None, :], first, inner[t], *block, out[t : t + 1])
 
             return visit
 
@@ -146,39 +148,39 @@ class RecomputedStorage:
         inner = M if support.size == M.shape[0] else M[np.ix_(support, support)]
 
         def visitor(block: tuple[int, int]) -> Visit:
-            own = 2.0 * inner[block[0] : block[1], block[0] :]
-            own[np.arange(len(own)), np.arange(len(own))] *= 0.5
+            doubled = 2.0 * inner[block[0] : block[1], block[0] :]
+            doubled[np.arange(len(doubled)), np.arange(len(doubled))] *= 0.5
             rows = np.empty(row_offset(block[1], support.size) - row_offset(block[0], support.size))
-            pack_rows(own, rows)
+            pack_rows(doubled, rows)
 
-            def visit(k: int, part: np.ndarray, out: np.ndarray) -> None:
-                out += float(part @ rows)
+            def visit(k: int, segment: np.ndarray, out: np.ndarray) -> None:
+                out += float(segment @ rows)
 
             return visit
 
         return self._reduce(visitor, 1, local, support)[0]
 
     def centered_squares(self, weight: np.ndarray, local: np.ndarray) -> np.ndarray:
-        found = np.zeros(local.size)
+        squares = np.zeros(local.size)
         for start in range(0, local.size, _MEANS_AT_ONCE):
             chosen = local[start : start + _MEANS_AT_ONCE]
             means, totals = row_means(self.matvecs(weight, chosen, False), weight)
             place = {int(k): row for row, k in enumerate(chosen)}
-            found[start : start + chosen.size] = self._reduce(
+            squares[start : start + chosen.size] = self._reduce(
                 lambda block, of=(means, totals, place): self._square_visitor(block, weight, *of),
                 1,
                 chosen,
                 np.arange(self.n),
             )[0]
-        return found
+        return squares
 
     @staticmethod
     def _square_visitor(
         block: tuple[int, int], weight: np.ndarray, means: np.ndarray, totals: np.ndarray, place: dict[int, int]
     ) -> Visit:
-        def visit(k: int, part: np.ndarray, out: np.ndarray) -> None:
+        def visit(k: int, segment: np.ndarray, out: np.ndarray) -> None:
             row = place[k]
-            out += segment_centered_square(part, means[row], totals[row], weight, *block)
+            out += segment_centered_square(segment, means[row], totals[row], weight, *block)
 
         return visit
 
@@ -192,8 +194,8 @@ class RecomputedStorage:
 
         def piece(block: tuple[int, int]) -> np.ndarray:
             out, visit = np.zeros((self.indices.size, size)), visitor(block)
-            for k, part in self.segments(*block, wanted, support):
-                visit(k, part, out[k])
+            for k, segment in self.segments(*block, wanted, support):
+                visit(k, segment, out[k])
             return out[local].T
 
         if support.size == 0:
@@ -209,8 +211,8 @@ class RecomputedStorage:
             wanted = np.zeros(self.indices.size, bool)
             wanted[chosen] = True
             for block in row_blocks(samples.size, BLOCK_ENTRIES):
-                for k, part in self.segments(*block, wanted, samples if on_support else None):
-                    segment_matvec(part, inner, *block, products[k])
+                for k, segment in self.segments(*block, wanted, samples if on_support else None):
+                    segment_matvec(segment, inner, *block, products[k])
 
         different = np.unique(local)
         parallel(piece, np.array_split(different, min(n_threads(), different.size)))
@@ -223,12 +225,12 @@ class RecomputedStorage:
         out = np.empty((chosen.size, rows.size, self.n), self.dtype)
         wanted, to = np.zeros(self.indices.size, bool), np.zeros(self.indices.size, np.int64)
         wanted[chosen], to[chosen] = True, np.arange(chosen.size)
-        for group, view, places in zip(self._groups, self._views, self._locals, strict=True):
+        for shared, view, places in zip(self._shared, self._views, self._locals, strict=True):
             inside = np.flatnonzero(wanted[places])
             if inside.size == 0:
                 continue
-            for g, block in group.blocks(view[rows], view, inside):
-                out[to[places[g]]] = self._normalization.apply_rows(int(group.indices[g]), block, rows)
+            for g, block in shared.blocks(view[rows], view, inside):
+                out[to[places[g]]] = self._normalization.apply_rows(int(shared.indices[g]), block, rows)
         return out[place].astype(np.float64)
 
     def add_rows(self, rows: np.ndarray, columns: np.ndarray, weights: np.ndarray, out: np.ndarray) -> None:
@@ -254,14 +256,14 @@ class RecomputedStorage:
         pieces = [slice(low, low + TILE[0]) for low in range(0, rows.size, TILE[0])]
 
         def tile(cut: slice) -> None:
-            for group, view, places in zip(self._groups, self._views, self._locals, strict=True):
+            for shared, view, places in zip(self._shared, self._views, self._locals, strict=True):
                 inside = np.flatnonzero(wanted[places])
                 if inside.size == 0:
                     continue
                 right = _light(view[columns[cut]])
                 for piece in pieces:
-                    for g, block in group.blocks(_light(view[rows[piece]]), right, inside, dtype):
-                        self._normalization.apply_rows(int(group.indices[g]), block, rows[piece], columns[cut])
+                    for g, block in shared.blocks(_light(view[rows[piece]]), right, inside, dtype):
+                        self._normalization.apply_rows(int(shared.indices[g]), block, rows[piece], columns[cut])
                         visit(int(places[g]), piece, cut, block.astype(self.dtype, copy=False))
 
         parallel(tile, cuts)

@@ -17,7 +17,7 @@ class Room:
     Parameters
     ----------
     n_bytes : int or None
-        None is no limit.
+        None means no limit.
 
     Examples
     --------

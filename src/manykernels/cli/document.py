@@ -97,7 +97,7 @@ def versions() -> dict[str, str]:
     return {"python": sys.version.split()[0], **{name: version(name) for name in PACKAGES}}
 
 
-def plain(value: Any) -> Any:
+def for_json(value: Any) -> Any:
     """Return a value that JSON can hold: infinity becomes "inf", NaN becomes None.
 
     Parameters
@@ -111,13 +111,13 @@ def plain(value: Any) -> Any:
 
     Examples
     --------
-    >>> plain({"norm": math.inf, "r2": np.float64("nan"), "rows": np.int64(3)})
+    >>> for_json({"norm": math.inf, "r2": np.float64("nan"), "rows": np.int64(3)})
     {'norm': 'inf', 'r2': None, 'rows': 3}
     """
     if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): for_json(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
+        return [for_json(item) for item in value]
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):

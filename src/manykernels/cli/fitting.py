@@ -12,7 +12,7 @@ from rich.console import Console
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV
-from manykernels.cli.document import certificate_of, columns_of, plain, versions, weights_of
+from manykernels.cli.document import certificate_of, columns_of, for_json, versions, weights_of
 from manykernels.cli.flags import in_flags
 from manykernels.cli.learning_bars import learning_bar, path_bar
 from manykernels.cli.model_file import EXTRA
@@ -59,7 +59,7 @@ def fit_table(arguments: argparse.Namespace) -> None:
         result = {"table": arguments.table, "model": str(output), **_document(arguments, data, fit.estimator, scores)}
         result["notes"] = [*notes, *fit.warned, *verdict]
         result["seconds"] = {"fit": fit.seconds, "all": time.perf_counter() - start}
-        print(json.dumps(plain(result), indent=2, allow_nan=False))
+        print(json.dumps(for_json(result), indent=2, allow_nan=False))
 
 
 def _prepared(arguments: argparse.Namespace) -> PreparedTable:

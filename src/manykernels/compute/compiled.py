@@ -84,11 +84,11 @@ def _temporary_folder() -> str | None:
     try:
         folder = Path(tempfile.gettempdir()) / ("manykernels" if user is None else f"manykernels-{user}")
         folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
+        status = folder.lstat()
     except OSError:
         return None
-    if not stat.S_ISDIR(found.st_mode):
+    if not stat.S_ISDIR(status.st_mode):
         return None
-    if user is not None and (found.st_uid != user or stat.S_IMODE(found.st_mode) & 0o077):
+    if user is not None and (status.st_uid != user or stat.S_IMODE(status.st_mode) & 0o077):
         return None
     return str(folder)

@@ -64,10 +64,10 @@ class DeviceFeatureTable:
         self._shift: Tensor = device.zeros(n_columns)
         if weight is not None:
             # The mean of what is not rounded yet: it is subtracted before that.
-            own, total = device.send(weight), device.zeros(n_columns)
+            sent, total = device.send(weight), device.zeros(n_columns)
             for rows, block in self._computed(0, n_rows, device.wide):
-                total += own[rows] @ block.to(device.wide)
-            self._shift = total / own.sum()
+                total += sent[rows] @ block.to(device.wide)
+            self._shift = total / sent.sum()
         self.mean = device.fetch(self._shift)
         self._hold(np.dtype(dtype).itemsize)
 
@@ -107,12 +107,12 @@ class DeviceFeatureTable:
     def _computed(self, low: int, high: int, dtype: Any) -> Iterator[tuple[slice, Tensor]]:
         """Yield the rows from low to high in blocks that fit, computed now."""
 
-        def rows(_: slice, part: slice) -> Tensor:
-            chosen = slice(low + part.start, low + part.stop)
+        def rows(_: slice, block_rows: slice) -> Tensor:
+            chosen = slice(low + block_rows.start, low + block_rows.stop)
             return (self._compute(chosen) - self._shift).to(dtype)
 
-        for _, part, found in self._device.sweep(1, high - low, _COPIES * self.n_columns, rows):
-            yield slice(low + part.start, low + part.stop), found
+        for _, block_rows, block in self._device.sweep(1, high - low, _COPIES * self.n_columns, rows):
+            yield slice(low + block_rows.start, low + block_rows.stop), block
 
     def _each(self, of_block: Callable[[slice, Tensor], Any]) -> Iterator[tuple[slice, Any]]:
         """Yield ``of_block(rows, their features)`` of all rows, in blocks that fit."""
@@ -121,15 +121,15 @@ class DeviceFeatureTable:
         def of_held(_: slice, rows: slice) -> Any:
             return of_block(rows, self._held[rows])
 
-        for _, rows, found in self._device.sweep(1, kept, self.n_columns, of_held):
-            yield rows, found
+        for _, rows, result in self._device.sweep(1, kept, self.n_columns, of_held):
+            yield rows, result
         for rows, block in self._computed(kept, self.n_rows, self._dtype):
             yield rows, of_block(rows, block)
 
     def _sum(self, of_block: Callable[[slice, Tensor], Tensor]) -> Tensor:
         total: Tensor = 0.0
-        for _, found in self._each(of_block):
-            total = total + found
+        for _, result in self._each(of_block):
+            total = total + result
         return total
 
     def rows(self, chosen: np.ndarray) -> Tensor:
@@ -150,9 +150,9 @@ class DeviceFeatureTable:
 
     def times(self, vectors: np.ndarray) -> np.ndarray:
         """Return the products of the rows with vectors, given as (n_vectors, n_columns): (n_vectors, n_rows)."""
-        own, out = self._device.send(vectors), self._device.zeros(vectors.shape[0], self.n_rows)
-        for rows, found in self._each(lambda _, block: self._device.products(block, own)):
-            out[:, rows] = found.T
+        sent, out = self._device.send(vectors), self._device.zeros(vectors.shape[0], self.n_rows)
+        for rows, products in self._each(lambda _, block: self._device.products(block, sent)):
+            out[:, rows] = products.T
         return self._device.fetch(out)
 
     def transposed_times(self, vectors: np.ndarray) -> np.ndarray:
@@ -164,14 +164,14 @@ class DeviceFeatureTable:
         return self._columns_times(vectors, lambda block: block.square())
 
     def _columns_times(self, vectors: np.ndarray, of_block: Callable[[Tensor], Tensor]) -> np.ndarray:
-        device, own = self._device, self._device.send(vectors)
-        return device.fetch(self._sum(lambda rows, block: device.products(of_block(block).T, own[:, rows]))).T.copy()
+        device, sent = self._device, self._device.send(vectors)
+        return device.fetch(self._sum(lambda rows, block: device.products(of_block(block).T, sent[:, rows]))).T.copy()
 
     def row_squares(self, factors: np.ndarray) -> np.ndarray:
         """Return the sums of each row's squares with these factors of the columns, shape (n_rows,)."""
-        own = self._device.send(factors[None])
-        found = [found[:, 0] for _, found in self._each(lambda _, block: self._device.products(block.square(), own))]
-        return self._device.fetch(self._device.torch.cat(found))
+        sent = self._device.send(factors[None])
+        sums = [column[:, 0] for _, column in self._each(lambda _, block: self._device.products(block.square(), sent))]
+        return self._device.fetch(self._device.torch.cat(sums))
 
     def squares_by_part(self, first: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the weighted sum and the largest of the rows' squares on the columns ``first[k]`` to ``first[k + 1]``.
@@ -181,12 +181,12 @@ class DeviceFeatureTable:
         first : ndarray of shape (n_parts + 1,)
         weight : ndarray of shape (n_rows,)
         """
-        device, own = self._device, self._device.send(weight)
+        device, sent = self._device, self._device.send(weight)
         belongs = np.repeat(np.eye(len(first) - 1), np.diff(first), axis=1)
         sums, largest = device.zeros(len(first) - 1), device.zeros(len(first) - 1)
         parts = device.send(belongs, self._dtype)
         for rows, squares in self._each(lambda _, block: device.products(block.square(), parts)):
-            sums += own[rows] @ squares
+            sums += sent[rows] @ squares
             largest = device.torch.maximum(largest, squares.max(0).values)
         return device.fetch(sums), device.fetch(largest)
 
@@ -216,8 +216,8 @@ class DeviceFeatureTable:
 
         def solve(right: np.ndarray) -> np.ndarray:
             out = np.zeros(factors.size + 1)
-            found = device.torch.cholesky_solve(device.send(right[places])[:, None], lower)
-            out[places] = device.fetch(found[:, 0])
+            solution = device.torch.cholesky_solve(device.send(right[places])[:, None], lower)
+            out[places] = device.fetch(solution[:, 0])
             return out
 
         return solve
@@ -230,15 +230,15 @@ class DeviceFeatureTable:
         total = device.zeros(size + 1, size + 1)
 
         def scaled(rows: slice, block: Tensor) -> Tensor:
-            own = device.torch.empty(block.shape[0], size + 1, dtype=device.wide, device=device.where)
-            own[:, :-1] = block[:, places]
-            own[:, :-1] *= factor
-            own[:, -1] = float(intercept)
-            return own.mul_(bend[rows, None])
+            bordered = device.torch.empty(block.shape[0], size + 1, dtype=device.wide, device=device.where)
+            bordered[:, :-1] = block[:, places]
+            bordered[:, :-1] *= factor
+            bordered[:, -1] = float(intercept)
+            return bordered.mul_(bend[rows, None])
 
-        for _, own in self._each(scaled):
+        for _, bordered in self._each(scaled):
             for low in range(0, size + 1, _PANEL):
-                total[low:, low : low + _PANEL].addmm_(own[:, low:].T, own[:, low : low + _PANEL])
+                total[low:, low : low + _PANEL].addmm_(bordered[:, low:].T, bordered[:, low : low + _PANEL])
         return total
 
     def _factored(self, system: Tensor) -> Tensor:

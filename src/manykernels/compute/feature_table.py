@@ -76,9 +76,9 @@ class FeatureTable:
         self.size = n_rows * n_columns * np.dtype(dtype).itemsize
         is_held = self.size <= _HELD * budget
         left = budget - self.size if is_held else budget
-        own = row_bytes(n_columns, n_sources)
-        step = max(_LEAST_ROWS, min(_BLOCK_ENTRIES // max(n_columns, 1), int(BLOCKS_SHARE * left) // own))
-        self._room = int(left) - min(step, n_rows) * own
+        bytes_per_row = row_bytes(n_columns, n_sources)
+        step = max(_LEAST_ROWS, min(_BLOCK_ENTRIES // max(n_columns, 1), int(BLOCKS_SHARE * left) // bytes_per_row))
+        self._room = int(left) - min(step, n_rows) * bytes_per_row
         self.taken = budget - self._room
         self.blocks = [(low, min(low + step, n_rows)) for low in range(0, n_rows, step)]
         self.mean = np.zeros(n_columns) if weight is None else self._weighted_mean(weight)
@@ -163,8 +163,8 @@ class FeatureTable:
 
     def row_squares(self, factors: np.ndarray) -> np.ndarray:
         """Return the sums of each row's squares with these factors of the columns, shape (n_rows,)."""
-        own: np.ndarray = factors.astype(self.dtype)
-        return np.concatenate(self.each_block(lambda low, high, rows: (rows * rows) @ own)).astype(np.float64)
+        rounded: np.ndarray = factors.astype(self.dtype)
+        return np.concatenate(self.each_block(lambda low, high, rows: (rows * rows) @ rounded)).astype(np.float64)
 
     def squares_by_part(self, first: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the weighted sum and the largest of the rows' squares on the columns ``first[k]`` to ``first[k + 1]``.
@@ -229,11 +229,11 @@ class FeatureTable:
         total = np.zeros((columns.size + 1, columns.size + 1))
         for low, high in self.blocks:
             bends = np.flatnonzero(curvature[low:high])
-            own = np.empty((bends.size, columns.size + 1))
-            own[:, :-1] = self.block(low, high)[bends][:, columns] * root
-            own[:, -1] = float(intercept)
-            own *= np.sqrt(curvature[low:high][bends, None])
-            total += own.T @ own
+            bordered = np.empty((bends.size, columns.size + 1))
+            bordered[:, :-1] = self.block(low, high)[bends][:, columns] * root
+            bordered[:, -1] = float(intercept)
+            bordered *= np.sqrt(curvature[low:high][bends, None])
+            total += bordered.T @ bordered
         return total
 
     def each_block(self, task: Callable[[int, int, np.ndarray], Any]) -> list:

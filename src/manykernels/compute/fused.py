@@ -62,9 +62,9 @@ def _forms_kernel(
         w = tl.where(column[None, :] > row[:, None], 2.0 * w, w)
         w = tl.where(column[None, :] < row[:, None], 0.0, w)
         last = tl.where(start + COLUMNS <= top, first, last)
-    here = tl.load(chunk_set + chunk).to(tl.int64) * set_stride
+    set_start = tl.load(chunk_set + chunk).to(tl.int64) * set_stride
     offset = row.to(tl.int64)[:, None] * n_columns + column[None, :]
-    d = tl.load(D + here + offset, mask=inside, other=0.0)
+    d = tl.load(D + set_start + offset, mask=inside, other=0.0)
     where = tile.to(tl.int64) * n_out
     for k in range(first, last):
         rate = tl.load(rates + k)
@@ -94,10 +94,10 @@ def _sum_kernel(
             lost = (raised - total) - term
             total = raised
     place = out + part.to(tl.int64) * n_entries + entry
-    found = total.to(tl.float64) - lost.to(tl.float64)
+    rounded = total.to(tl.float64) - lost.to(tl.float64)
     if ADD:
-        found += tl.load(place, mask=inside, other=0.0).to(tl.float64)
-    tl.store(place, found.to(out.dtype.element_ty), mask=inside)
+        rounded += tl.load(place, mask=inside, other=0.0).to(tl.float64)
+    tl.store(place, rounded.to(out.dtype.element_ty), mask=inside)
 
 
 def _chunks(first: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -125,7 +125,7 @@ def forms(
     rows, columns, warps = tile or (VECTOR_TILE if n_rows == 1 else SQUARE_TILE)
     across = -(-n_columns // columns)
     tiles = -(-n_rows // rows) * across
-    found = device.zeros(rates.numel())
+    forms = device.zeros(rates.numel())
     chunks = _chunks(np.asarray(first), _KERNELS_AT_ONCE)
     at_once = max(1, _PARTIAL_SUMS // (tiles * _KERNELS_AT_ONCE))
     for low in range(0, chunks[0].size, at_once):
@@ -142,8 +142,8 @@ def forms(
                 COLUMNS=columns,
                 num_warps=warps,
             )
-        found[begin:end] = out.sum(0, dtype=device.wide)
-    return found
+        forms[begin:end] = out.sum(0, dtype=device.wide)
+    return forms
 
 
 def add_sum(device: Any, D: Any, coefficients: Any, rates: Any, first: np.ndarray, out: Any, *, splits: bool) -> None:

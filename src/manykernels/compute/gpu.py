@@ -64,7 +64,7 @@ def load_torch(name: str) -> Any:
 
 
 def check_device(name: object) -> None:
-    """Raise if the name is not one of a device, if torch is not installed, or if there is no such device."""
+    """Raise if the name is not that of a device, if torch is not installed, or if there is no such device."""
     if not is_device(name):
         raise ValueError(f"device must be 'cpu', 'cuda', 'cuda:0', ... or 'mps', got {name!r}.")
     if name != "cpu" and not _exists(str(name)):
@@ -201,13 +201,13 @@ class Device:
             kernels = slice(k, min(k + max(whole, 1), count))
             last = n_rows if whole else min(row + max(self.entries // max(row_entries, 1), 1), n_rows)
             try:
-                found = compute(kernels, slice(row, last))
+                block = compute(kernels, slice(row, last))
             except RuntimeError as error:
                 if not self.is_out_of_memory(error):
                     raise
                 self.shrink(error)
                 continue
-            yield kernels, slice(row, last), found
+            yield kernels, slice(row, last), block
             k, row = (kernels.stop, 0) if last == n_rows else (k, last)
 
     # -- there and back -----------------------------------------------------------------------------------------
@@ -235,12 +235,12 @@ class Device:
 
     def fetch(self, tensor: Tensor) -> np.ndarray:
         """Return a tensor as an array of float64."""
-        found = tensor.to(self.wide)
-        if self.where.type == "cuda" and _PINNED[0] <= found.numel() <= _PINNED[1]:
+        wide = tensor.to(self.wide)
+        if self.where.type == "cuda" and _PINNED[0] <= wide.numel() <= _PINNED[1]:
             # Memory that does not move is written several times faster; torch keeps it for the next time.
-            host = self.torch.empty(found.shape, dtype=self.wide, pin_memory=True)
-            return host.copy_(found).numpy()
-        return found.cpu().numpy().astype(np.float64, copy=False)
+            host = self.torch.empty(wide.shape, dtype=self.wide, pin_memory=True)
+            return host.copy_(wide).numpy()
+        return wide.cpu().numpy().astype(np.float64, copy=False)
 
     def fetch_into(self, tensor: Tensor, out: np.ndarray) -> np.ndarray:
         """Write a tensor to an array and return it."""
@@ -318,20 +318,20 @@ class Device:
         -------
         tensor of shape (n_tasks, n_kernels), in ``wide``
         """
-        own, fused = self.sent(rates, D.dtype), self.fused(D.dtype)
+        sent_rates, fused = self.sent(rates, D.dtype), self.fused(D.dtype)
         left, right = left.to(self.wide), right.to(self.wide)
         if fused is not None:
             sides = zip(left.to(D.dtype), right.to(D.dtype), strict=True)
-            return self.torch.stack([fused.forms(self, D, a, b, own, first, symmetric) for a, b in sides])
+            return self.torch.stack([fused.forms(self, D, a, b, sent_rates, first, symmetric) for a, b in sides])
         out = self.zeros(left.shape[0], int(first[-1]))
         for s in range(D.shape[0]):
 
             def part(kernels: slice, rows: slice, s: int = s) -> Tensor:
-                E = self._powers(D[s, rows], own[first[s] : first[s + 1]][kernels])
+                E = self._powers(D[s, rows], sent_rates[first[s] : first[s + 1]][kernels])
                 return (self.products(E, right) * left[:, rows].T).sum(1).T
 
-            for kernels, _, found in self.sweep(int(first[s + 1] - first[s]), D.shape[1], D.shape[2], part):
-                out[:, first[s] + kernels.start : first[s] + kernels.stop] += found
+            for kernels, _, forms in self.sweep(int(first[s + 1] - first[s]), D.shape[1], D.shape[2], part):
+                out[:, first[s] + kernels.start : first[s] + kernels.stop] += forms
         return out
 
     def exp_sum(self, D: Tensor, coefficients: np.ndarray, rates: np.ndarray, first: np.ndarray, out: Tensor) -> None:
@@ -339,21 +339,21 @@ class Device:
 
         Parameters are those of :meth:`exp_forms`.
         """
-        own, fused = self.send(rates, D.dtype), self.fused(D.dtype)
+        sent_rates, fused = self.send(rates, D.dtype), self.fused(D.dtype)
         if fused is not None and out.is_contiguous():
             small = D[0].numel() < _MANY_ENTRIES
-            fused.add_sum(self, D, self.send(coefficients, D.dtype), own, first, out, splits=small)
+            fused.add_sum(self, D, self.send(coefficients, D.dtype), sent_rates, first, out, splits=small)
             return
         weights = self.send(coefficients, out.dtype)
         for s in range(D.shape[0]):
 
             def part(kernels: slice, rows: slice, s: int = s) -> Tensor:
                 chosen = slice(first[s] + kernels.start, first[s] + kernels.stop)
-                E = self._powers(D[s, rows], own[chosen]).to(out.dtype)
+                E = self._powers(D[s, rows], sent_rates[chosen]).to(out.dtype)
                 return self.weighted(weights[chosen], E)
 
-            for _, rows, found in self.sweep(int(first[s + 1] - first[s]), D.shape[1], D.shape[2], part):
-                out[rows] += found
+            for _, rows, sums in self.sweep(int(first[s + 1] - first[s]), D.shape[1], D.shape[2], part):
+                out[rows] += sums
 
     def weighted(self, weights: Tensor, values: Tensor) -> Tensor:
         """Return sum_k weights[k] values[k], in the type of both."""
@@ -393,10 +393,10 @@ def _fused_kernels(where: str) -> Any:
     try:
         expected = plain.exp_forms(D, beta, beta, rates, first, symmetric=True)
         single = beta[0].float()
-        found = fused.forms(plain, D, single, single, plain.send(rates, D.dtype), first, True)
+        computed = fused.forms(plain, D, single, single, plain.send(rates, D.dtype), first, True)
         # The compiler that Triton calls may be missing, or not fit: then plain torch does the work.
     except Exception as error:
         warn(f"Fused kernels do not run on {where!r}, so passes take longer: {type(error).__name__}: {error}")
         return None
     size = float(beta.abs().sum() ** 2)
-    return fused if bool(((found - expected[0]).abs() < 1e-5 * size).all()) else None
+    return fused if bool(((computed - expected[0]).abs() < 1e-5 * size).all()) else None

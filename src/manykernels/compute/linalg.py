@@ -152,15 +152,15 @@ def _eliminate(A: np.ndarray, cut: float, rows: np.ndarray) -> np.ndarray:
     kept = np.empty(A.shape[0], np.int64)
     count = 0
     for i in range(A.shape[0]):
-        own, rest = rows[i], A[i, i]
+        row, rest = rows[i], A[i, i]
         for k in range(count):
             other, total = rows[kept[k]], A[i, kept[k]]
             for j in range(k):
-                total -= own[j] * other[j]
-            own[k] = total / other[k]
-            rest -= own[k] * own[k]
+                total -= row[j] * other[j]
+            row[k] = total / other[k]
+            rest -= row[k] * row[k]
         if rest > cut * A[i, i] and rest > 0.0:
-            own[count] = np.sqrt(rest)
+            row[count] = np.sqrt(rest)
             kept[count] = i
             count += 1
     return kept[:count]

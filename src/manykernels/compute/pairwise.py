@@ -192,11 +192,11 @@ def _difference_squares(X: np.ndarray, columns: np.ndarray, factor: float, D: np
 def _to_distances(products: np.ndarray, left: np.ndarray, right: np.ndarray, X: np.ndarray, Z: np.ndarray) -> None:
     """Turn inner products into squared distances in place, given the squared norms."""
     for i in range(left.size):
-        row, own = products[i], left[i]
+        row, norm = products[i], left[i]
         for j in range(right.size):
-            row[j] = own + right[j] - 2.0 * row[j]  # a NaN stays one
+            row[j] = norm + right[j] - 2.0 * row[j]  # a NaN stays one
         for j in range(right.size):
-            if row[j] < _CANCELS * (own + right[j]):
+            if row[j] < _CANCELS * (norm + right[j]):
                 total = 0.0
                 for k in range(X.shape[1]):
                     total += (X[i, k] - Z[j, k]) * (X[i, k] - Z[j, k])
@@ -207,10 +207,10 @@ def _to_distances(products: np.ndarray, left: np.ndarray, right: np.ndarray, X: 
 def _to_sparse_distances(products, left, right, data, indices, ends, data_z, indices_z, ends_z):
     """Turn inner products of sparse rows into squared distances in place, given the squared norms."""
     for i in range(left.size):
-        row, own = products[i], left[i]
+        row, norm = products[i], left[i]
         for j in range(right.size):
-            row[j] = own + right[j] - 2.0 * row[j]
-            if row[j] < _CANCELS * (own + right[j]):
+            row[j] = norm + right[j] - 2.0 * row[j]
+            if row[j] < _CANCELS * (norm + right[j]):
                 row[j] = _sparse_distance(
                     data[ends[i] : ends[i + 1]],
                     indices[ends[i] : ends[i + 1]],
@@ -259,8 +259,8 @@ def scaled_gaussian_sums(
             buffer[j] = weight[j] * np.exp(-buffer[j]) if buffer[j] < 700.0 else 0.0
             total += buffer[j]
         for k in range(d):
-            x, own, others = columns[k, i], 0.0, columns[k, i + 1 :]
+            x, distance_sum, others = columns[k, i], 0.0, columns[k, i + 1 :]
             for j in range(others.size):
-                own += buffer[j] * (x - others[j]) * (x - others[j])
-            spread[k] += own
+                distance_sum += buffer[j] * (x - others[j]) * (x - others[j])
+            spread[k] += distance_sum
     return total

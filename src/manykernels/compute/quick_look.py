@@ -2,8 +2,8 @@
 
 A matrix is multiplied with one vector of random signs from both sides while its rows go by, which shows whether it is
 symmetric; then a few steps of Lanczos' method go on from there, and a principal block of a hundred rows is factored.
-The two see different things: a block has the small eigenvalues of a similarity that is no kernel, and Lanczos' method
-finds one that stands alone, whatever the block.
+The two see different things: a block has the small eigenvalues of a similarity that is not a kernel, and Lanczos'
+method finds one that stands alone, whatever the block.
 
 None gives a false alarm: an eigenvalue of a principal block, and one of the small matrix of Lanczos' method, is never
 below the smallest of the whole matrix.
@@ -76,7 +76,7 @@ def look_at(K: np.ndarray, rounding: float) -> Look:
     n, rows = len(K), _rows(len(K))
     block, diagonal, forward = np.empty((rows.size, rows.size)), np.empty(n), np.zeros(n)
     summed, skew, suspect = _survey(K, _signs(n), rows, rounding, diagonal, forward, block)
-    if not summed:  # some numbers are none, or too large to be summed
+    if not summed:  # some entries are NaN, or too large to be summed
         return Look(bool(np.isfinite(K).all()), np.inf, True, 0, diagonal)
     # Seen as columns, as LAPACK does, the lower triangle is the upper one: no copy is made.
     suspect = suspect or dpotrf(block.T, overwrite_a=True, clean=False)[1] != 0
@@ -114,16 +114,16 @@ def _read(K, signs, roots, forward, backward):
         v, w, c = signs[low:high], backward[low:high], roots[low:high]
         for i in range(K.shape[0]):
             row, sign, root = K[i, low:high], signs[i], roots[i]
-            total, own, over = 0.0, 0.0, 0.0
+            total, zeros, over = 0.0, 0.0, 0.0
             for j in range(row.size):
                 a = np.float64(row[j])
                 total += a * v[j]
-                own += a * 0.0
+                zeros += a * 0.0
                 w[j] += sign * a
                 beyond = abs(a) - root * c[j]
                 over += beyond if beyond > 0.0 else 0.0
             forward[i] += total
-            poison += own
+            poison += zeros
             excess += over
     return poison, excess
 

@@ -107,10 +107,10 @@ class RowCache:
     def _fill(self, missing: list[int]) -> None:
         places = [self._free_place() for _ in missing]
         for low in range(0, len(missing), _AT_A_TIME):
-            rows, own = missing[low : low + _AT_A_TIME], places[low : low + _AT_A_TIME]
+            rows, taken = missing[low : low + _AT_A_TIME], places[low : low + _AT_A_TIME]
             block: np.ndarray = np.zeros((len(rows), self.columns.size), np.float32)
             self._compute(np.array(rows), self.columns, block)
-            self.values[own] = block
+            self.values[taken] = block
         self.n_computed += len(missing) * self.columns.size
         self._held.update(zip(missing, places, strict=True))
 

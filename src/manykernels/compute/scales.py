@@ -7,15 +7,15 @@ import numpy as np
 from manykernels.compute.pairwise import power_of_two
 
 
-def spread(values: np.ndarray) -> float:
+def deviation_unit(values: np.ndarray) -> float:
     """Return the standard deviation, 1 where it is 0: a unit for the accuracy of what is fitted to the values.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from manykernels.compute.scales import spread
-    >>> spread(np.array([2.0, 4.0])), spread(np.array([5.0, 5.0])), spread(np.array([0.0, 2e200]))
-    (1.0, 1.0, 1e+200)
+    >>> from manykernels.compute.scales import deviation_unit
+    >>> [deviation_unit(np.array(pair)) for pair in ([2.0, 4.0], [5.0, 5.0], [0.0, 2e200])]
+    [1.0, 1.0, 1e+200]
     """
     unit = power_of_two(float(np.abs(values).max(initial=0.0)))
     return float(np.std(values / unit)) * unit or 1.0

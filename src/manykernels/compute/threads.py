@@ -75,9 +75,9 @@ class _Library:
         if controller.internal_api == "openblas" and not self.by_thread:
             for prefix, suffix in product(("", "scipy_"), ("", "64_", "_64")):
                 names = (f"{prefix}openblas_{verb}_num_threads{suffix}" for verb in ("get", "set"))
-                found = [getattr(controller.dynlib, name, None) for name in names]
-                if None not in found:
-                    self.get, self.set = found
+                functions = [getattr(controller.dynlib, name, None) for name in names]
+                if None not in functions:
+                    self.get, self.set = functions
                     return
 
 

@@ -124,15 +124,15 @@ def segment_centered_square(
     segment: np.ndarray, means: np.ndarray, total: float, weight: np.ndarray, start: int, stop: int
 ) -> float:
     """Return the part of ||K_c||_w^2 in rows start:stop of a packed kernel and below them, given its row means."""
-    n, position, found = weight.size, 0, 0.0
+    n, position, total_square = weight.size, 0, 0.0
     for i in range(start, stop):
         row, m, w = segment[position : position + n - i], means[i:], weight[i:]
-        shift, own = means[i] - total, 0.0
+        shift, row_square = means[i] - total, 0.0
         for j in range(row.size):
-            own += w[j] * (row[j] - shift - m[j]) * (row[j] - shift - m[j])
-        found += w[0] * (2.0 * own - w[0] * (row[0] - shift - m[0]) ** 2)
+            row_square += w[j] * (row[j] - shift - m[j]) * (row[j] - shift - m[j])
+        total_square += w[0] * (2.0 * row_square - w[0] * (row[0] - shift - m[0]) ** 2)
         position += n - i
-    return found
+    return total_square
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)

@@ -89,15 +89,15 @@ class AlignedEstimator(KernelEstimator):
         def worth(kernels: Any, train: np.ndarray, held_out: np.ndarray) -> float:
             """Return the alignment on samples held out of a kernel that was learned without them."""
             with silent():
-                found = learn(kernels, train)
-            kernel = found.bank.kernel(found.weights, np.zeros(1, dtype=int))
+                aligned = learn(kernels, train)
+            kernel = aligned.bank.kernel(aligned.weights, np.zeros(1, dtype=int))
             K = kernel.pairwise(X[held_out], X[held_out])
             return centered_alignment(K, target_of(y[held_out], weight[held_out]))
 
         kernels = self._with(self._best_strength(y, worth))
         with watched(self):
-            found = learn(kernels)
-        self._set_learned(found, samples)
+            aligned = learn(kernels)
+        self._set_learned(aligned, samples)
 
     def _best_strength(self, y: np.ndarray, worth: Callable[..., float]) -> float | None:
         """Return the strength of the shrinkage that is worth most on samples held out, None where it is not chosen.
@@ -155,10 +155,10 @@ class AlignedEstimator(KernelEstimator):
         precision = "single" if self._has_family else "double"  # what a search in a family collects is in double, too
         return plan_alignment(n, Placement(self.memory_budget, precision=precision), is_list=not self._has_family)
 
-    def _set_learned(self, found: Aligned, samples: Samples) -> None:
+    def _set_learned(self, aligned: Aligned, samples: Samples) -> None:
         """Look at the learned kernel, set the attributes and warn."""
-        bank, weights = found.bank, found.weights
-        if not found.interrupted:
+        bank, weights = aligned.bank, aligned.weights
+        if not aligned.interrupted:
             check_combination(bank, weights)
         set_kernels(self, bank, weights)
         n = bank.n_samples
@@ -172,12 +172,12 @@ class AlignedEstimator(KernelEstimator):
                 n_train=samples.owner.size,
             )
         ]
-        self.alignment_, self.alignment_bound_ = found.alignment, found.bound
-        self.gap_, self.gap_is_exact_ = found.gap, found.exact
+        self.alignment_, self.alignment_bound_ = aligned.alignment, aligned.bound
+        self.gap_, self.gap_is_exact_ = aligned.gap, aligned.exact
         # Weights by a formula ("uniform", "independent") have no optimum to come near to, and no gap.
-        self.converged_ = bool(np.isnan(found.gap) or found.gap <= self.tol)
-        self.n_iter_, self.trace_ = found.n_iter, found.trace
-        if not (self.converged_ or found.interrupted):
+        self.converged_ = bool(np.isnan(aligned.gap) or aligned.gap <= self.tol)
+        self.n_iter_, self.trace_ = aligned.n_iter, aligned.trace
+        if not (self.converged_ or aligned.interrupted):
             self._warn_not_converged()
         if overfits(self.alignment_, self.held_out_alignment_):
             warn(

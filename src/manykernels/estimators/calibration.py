@@ -97,10 +97,10 @@ def _taken(X: Any, rows: np.ndarray) -> Any:
 def _most_likely_scale(decisions: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> float:
     """Return the s that maximizes the weighted likelihood of the classes."""
     scores = np.hstack([np.zeros_like(decisions), decisions]) if decisions.shape[1] == 1 else decisions
-    own = scores[np.arange(codes.size), codes]
+    chosen = scores[np.arange(codes.size), codes]
 
     def cost(log_scale: float) -> float:
         scale = np.exp(log_scale)
-        return float(weight @ (logsumexp(scale * scores, axis=1) - scale * own))
+        return float(weight @ (logsumexp(scale * scores, axis=1) - scale * chosen))
 
     return float(np.exp(minimize_scalar(cost, bounds=_LOG_RANGE, method="bounded").x))

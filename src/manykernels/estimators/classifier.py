@@ -41,8 +41,8 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     kernels : "standard", list of Kernel, KernelBank or Family, default "standard"
         "standard" is Gaussians of ten widths and polynomials of degree 1 to 3, on all features and on each
         one; it suits features of unit variance. A list or a bank may hold GaussianLadders, whose kernels come
-        after all others in ``weights_`` and ``kernel_names_``. Or a family of kernels that is no list (ProductKernels,
-        GaussianFamily, DirichletFamily): those that are selected are then the kernels of the model.
+        after all others in ``weights_`` and ``kernel_names_``. Or a family of kernels that is not a list
+        (ProductKernels, GaussianFamily, DirichletFamily): those that are selected are then the kernels of the model.
     norm : float p in [1, inf] or norm, default 1.0
         1 selects few kernels, 2 uses many, inf weighs all equally.
     C : float, default 1.0
@@ -70,7 +70,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         With "ignore" a row may be NaN in all columns that a kernel sees: the kernel's values with it are then 0.
     check_kernels : {"quick", "full"}, default "quick"
         How closely matrices and kernels of your own are checked for positive semidefiniteness. "quick" reads each about
-        once and sees most that are no kernels; the learned combination is checked in full. "full" factors each.
+        once and sees most that are not kernels; the learned combination is checked in full. "full" factors each.
     fit_intercept : bool, default True
     probability : bool, default False
         Calibrate probabilities on held-out folds (five more fits); the logistic loss needs no calibration, nor does

@@ -33,14 +33,14 @@ class Arrays:
         return name
 
 
-def plain(value: Any) -> Any:
+def without_numpy(value: Any) -> Any:
     """Return a JSON-able value: NumPy numbers become Python's.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from manykernels.estimators.coded_predictor import plain
-    >>> plain(np.int64(3)), plain((1, 2))
+    >>> from manykernels.estimators.coded_predictor import without_numpy
+    >>> without_numpy(np.int64(3)), without_numpy((1, 2))
     (3, [1, 2])
     """
     if isinstance(value, np.generic):
@@ -58,8 +58,8 @@ def encode_predictor(arrays: Arrays, i: int, predictor: Predictor) -> dict:
     views: dict[bytes, int] = {}  # many kernels see the same columns
     coded = []
     for k, entry in enumerate(kernel.bound):
-        own = _encode_kernel(arrays, f"{prefix}kernel{k}", entry, X)
-        coded.append({**own, "view": views.setdefault(entry.positions.astype(np.int64).tobytes(), len(views))})
+        coded_kernel = _encode_kernel(arrays, f"{prefix}kernel{k}", entry, X)
+        coded.append({**coded_kernel, "view": views.setdefault(entry.positions.astype(np.int64).tobytes(), len(views))})
     if sp.issparse(X):
         for part in ("data", "indices", "indptr"):
             arrays.put(f"{prefix}X_{part}", getattr(X, part))
@@ -104,7 +104,7 @@ def _encode_kernel(arrays: Arrays, name: str, entry: BoundKernel, X: Any) -> dic
         arrays.put(f"{name}_diagonal", kernel.whole_diagonal())
         parameters = {}
     else:
-        parameters = _encode_own(arrays, name, kernel)
+        parameters = _encode_parameters(arrays, name, kernel)
     try:
         json.dumps(parameters)
     except TypeError:
@@ -121,7 +121,7 @@ def _encode_kernel(arrays: Arrays, name: str, entry: BoundKernel, X: Any) -> dic
     }
 
 
-def _encode_own(arrays: Arrays, name: str, kernel: Kernel) -> dict:
+def _encode_parameters(arrays: Arrays, name: str, kernel: Kernel) -> dict:
     """Return a kernel's own parameters; arrays are put aside, and a kernel may be made of another."""
     coded: dict[str, Any] = {}
     for key, value in kernel.parameters().items():
@@ -135,12 +135,12 @@ def _encode_own(arrays: Arrays, name: str, kernel: Kernel) -> dict:
             parts = [_encode_part(arrays, f"{name}_{key}{i}", part) for i, part in enumerate(single.values())]
             coded[key] = {"kernels": parts, "order": [list(single).index(id(part)) for part in value]}
         elif key not in ("columns", "group", "label"):
-            coded[key] = plain(value)
+            coded[key] = without_numpy(value)
     return coded
 
 
 def _encode_part(arrays: Arrays, name: str, kernel: Kernel) -> dict:
-    return {"class": type(kernel).__name__, "parameters": _encode_own(arrays, name, kernel)}
+    return {"class": type(kernel).__name__, "parameters": _encode_parameters(arrays, name, kernel)}
 
 
 # -- from a file ----------------------------------------------------------------------------------------------
@@ -210,7 +210,7 @@ def _check_fit(predictor: Predictor, n_features: int, n_kernels: int) -> None:
     ):
         if numbers is not None:
             _require(shape is not None and numbers.dtype.kind == "f" and numbers.ndim == len(shape))
-            _require(all(size in (own, -1) for own, size in zip(numbers.shape, shape or (), strict=True)))
+            _require(all(size in (length, -1) for length, size in zip(numbers.shape, shape or (), strict=True)))
     _require((kernel.means is None) == (kernel.totals is None) == (kernel.share is None))
     _require(predictor.active.ndim == 1 and _are_places(predictor.active, n_kernels))
     _require(predictor.rows.shape == (n_kept,) and _are_places(predictor.rows, predictor.n_train))
@@ -250,15 +250,15 @@ def _make_kernel(kind: str, coded: dict, arrays: dict[str, np.ndarray], known: d
         raise BadModelError(
             f"uses the kernel class {kind}, which is not part of manykernels: pass it as load(path, kernels=[{kind}])."
         )
-    own: dict[str, Any] = {}
+    parameters: dict[str, Any] = {}
     for key, value in coded.items():
         if isinstance(value, dict) and "array" in value:
-            own[key] = arrays[value["array"]]
+            parameters[key] = arrays[value["array"]]
         elif isinstance(value, dict) and "kernels" in value:
             parts = [_make_kernel(part["class"], part["parameters"], arrays, known) for part in value["kernels"]]
-            own[key] = [parts[place] for place in value["order"]]
+            parameters[key] = [parts[place] for place in value["order"]]
         elif isinstance(value, dict) and "class" in value:
-            own[key] = _make_kernel(value["class"], value["parameters"], arrays, known)
+            parameters[key] = _make_kernel(value["class"], value["parameters"], arrays, known)
         else:
-            own[key] = value
-    return known[kind](**own)
+            parameters[key] = value
+    return known[kind](**parameters)

@@ -96,8 +96,8 @@ class ContributionsMixin:
         the intercept they are what ``decision_function`` (for regression ``predict``) returns, to rounding.
 
         A ladder of which so many widths are active that it is summed on its nodes has one part for all its widths:
-        the nodes are no kernels of their own, and their coefficients may be negative. With an approximation the kernels
-        are the approximate ones. Where kernels are augmented by a constant (``UFOMKLClassifier``), it is in the
+        the nodes are not kernels of their own, and their coefficients may be negative. With an approximation the
+        kernels are the approximate ones. Where kernels are augmented by a constant (``UFOMKLClassifier``), it is in the
         intercept.
 
         Parameters
@@ -148,13 +148,13 @@ def _gathered(
     """
     owners = [predictor.owners(names) for predictor in predictors]
     # Kernels in the order of the bank, then ladders as they come.
-    parts = dict.fromkeys(part for own, _ in owners for part in own)
+    parts = dict.fromkeys(part for parts_of, _ in owners for part in parts_of)
     every = sorted(parts, key=lambda part: part.place if part.place >= 0 else len(names))
     place = {part: i for i, part in enumerate(every)}
     intercept = np.concatenate([predictor.own_intercept() for predictor in predictors])
     values, task = np.zeros((X.shape[samples], intercept.size, len(every))), 0
-    for predictor, (own, owner) in zip(predictors, owners, strict=True):
-        where = np.array([place[part] for part in own], dtype=np.int64)
+    for predictor, (parts_of, owner) in zip(predictors, owners, strict=True):
+        where = np.array([place[part] for part in parts_of], dtype=np.int64)
         n_tasks = predictor.intercept.size
         add(predictor, X, where[owner], values[:, task : task + n_tasks])
         task += n_tasks

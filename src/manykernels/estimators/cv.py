@@ -125,7 +125,7 @@ class _Chooser(BaseMKL):
             )
             rest = Parallel(n_jobs=self.n_jobs)(jobs)
             reached(len(splits) * points, len(splits) * points, "all folds")
-        scores = [first, *(found for found, _ in rest)]
+        scores = [first, *(scores_of for scores_of, _ in rest)]
         return np.array(scores).T.reshape(len(self.norms), len(self.Cs), -1)
 
 
@@ -151,10 +151,10 @@ def _score_fold(
     ``tell(place, title)`` is called at each point.
     """
     train, test = split
-    own = None if weight is None else weight[train]
+    train_weight = None if weight is None else weight[train]
     left_out = {} if weight is None else {"sample_weight": weight[test]}
     X_test, y_test, trail, scores = _safe_indexing(X, test), y[test], dict(trail), []
-    for point in walk(single, _safe_indexing(X, train), y[train], own, Cs, norms, trail):
+    for point in walk(single, _safe_indexing(X, train), y[train], train_weight, Cs, norms, trail):
         scores.append(scorer(point.model, X_test, y_test, **left_out))
         if tell is not None:
             tell(len(scores) - 1, point.title)

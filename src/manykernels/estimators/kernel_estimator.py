@@ -198,16 +198,16 @@ class KernelEstimator(BaseEstimator):
         check_is_fitted(self)
         wanted = {int(place): at for at, place in enumerate(places)}
         checked = self._checked(_in_memory(X))
-        out, found = np.zeros((len(wanted), checked.shape[0], checked.shape[0])), set()
+        out, active = np.zeros((len(wanted), checked.shape[0], checked.shape[0])), set()
         for predictor in self._predictors:
             if predictor.active.size != len(predictor.kernel.bound):  # the nodes of a ladder stand for its kernels
                 return self._bound_matrices(X, checked, list(wanted))
             local = {j: int(k) for j, k in enumerate(predictor.active) if int(k) in wanted}
             for j, block in predictor.kernel.blocks(checked, checked, local):
                 out[wanted[local[j]]] = block
-            found |= set(local.values())
-        if found != set(wanted):
-            raise ValueError(_NOT_ACTIVE.format(sorted(set(wanted) - found)[0]))
+            active |= set(local.values())
+        if active != set(wanted):
+            raise ValueError(_NOT_ACTIVE.format(sorted(set(wanted) - active)[0]))
         return out
 
     def kernel_columns(self, places: Any) -> list[np.ndarray]:

@@ -54,10 +54,10 @@ CHECKS: dict[str, Check] = {
 FAMILY_NEEDS = {"combination": "sum", "center": False, "missing": "error", "approximation": None}
 
 
-def check_parameters(estimator: Any, own: Mapping[str, Check] | None = None) -> None:
-    """Raise ValueError for a parameter that no fit could use, by the table and an estimator's ``own`` checks."""
+def check_parameters(estimator: Any, checks: Mapping[str, Check] | None = None) -> None:
+    """Raise ValueError for a parameter that no fit could use, by the table and an estimator's own ``checks``."""
     given = estimator.get_params(deep=False)
-    for name, check in {**CHECKS, **(own or {})}.items():
+    for name, check in {**CHECKS, **(checks or {})}.items():
         if name in given:
             check(name, given[name])
 

@@ -21,7 +21,7 @@ from manykernels.core.solver import Solver
 from manykernels.estimators.aligned import AlignedKernel
 from manykernels.estimators.archive import BadModelError, read_archive, write_archive
 from manykernels.estimators.classifier import MKLClassifier
-from manykernels.estimators.coded_predictor import Arrays, decode_predictor, encode_predictor, plain
+from manykernels.estimators.coded_predictor import Arrays, decode_predictor, encode_predictor, without_numpy
 from manykernels.estimators.kernel_estimator import KernelEstimator
 from manykernels.estimators.predictor import Predictor
 from manykernels.estimators.regressor import MKLRegressor
@@ -93,7 +93,7 @@ def save(estimator: KernelEstimator, path: Any, extra: dict | None = None) -> No
     manifest = {
         "estimator": type(estimator).__name__,
         "parameters": {name: _checked_parameter(name, v) for name, v in estimator.get_params(deep=False).items()},
-        "values": {name: plain(getattr(estimator, name)) for name in _VALUES if hasattr(estimator, name)},
+        "values": {name: without_numpy(getattr(estimator, name)) for name in _VALUES if hasattr(estimator, name)},
         "texts": {name: _encode_text(arrays, name, getattr(estimator, name, None)) for name in _TEXTS},
         "trace": [asdict(step) for step in estimator.trace_],
         "predictors": [encode_predictor(arrays, i, p) for i, p in enumerate(estimator._for_file())],
@@ -211,12 +211,12 @@ def _kernels_of(predictors: list[Predictor]) -> dict[tuple[int, int], Kernel]:
 
     Where a ladder was learned they are its nodes, by (1 + predictor, place there).
     """
-    found: dict[tuple[int, int], Kernel] = {}
+    kernels: dict[tuple[int, int], Kernel] = {}
     for i, predictor in enumerate(predictors):
         by_place = predictor.active.size == len(predictor.kernel.bound)
         for j, entry in enumerate(predictor.kernel.bound):
-            found.setdefault((0, int(predictor.active[j])) if by_place else (i + 1, j), entry.kernel)
-    return {key: found[key] for key in sorted(found)}
+            kernels.setdefault((0, int(predictor.active[j])) if by_place else (i + 1, j), entry.kernel)
+    return {key: kernels[key] for key in sorted(kernels)}
 
 
 def _norm_of(norm: Any, kept: list[tuple[int, int]], n_kernels: int) -> Any:
@@ -232,7 +232,7 @@ def _norm_of(norm: Any, kept: list[tuple[int, int]], n_kernels: int) -> Any:
 
 
 def _checked_parameter(name: str, value: Any) -> Any:
-    """Return a parameter as plain data, or say which one is none."""
+    """Return a parameter as plain data; raise ValueError if it is not made of numbers and text."""
     coded = _encode_parameter(name, value)
     try:
         json.dumps(coded)
@@ -245,13 +245,13 @@ def _is_left_out(name: str, value: Any) -> bool:
     """Return whether a fitted model has what the parameter led to, or no use for it, such as a generator's state."""
     if name == "kernels":  # the active ones stand with the predictors
         return not isinstance(value, str)
-    return name in ("learner", "grid") or (name in ("cv", "random_state") and not isinstance(plain(value), int))
+    return name in ("learner", "grid") or (name in ("cv", "random_state") and not isinstance(without_numpy(value), int))
 
 
 def _encode_parameter(name: str, value: Any) -> Any:
     if _is_left_out(name, value):
         return None
-    if name == "n_jobs" and value is not None and not isinstance(plain(value), (int, str)):
+    if name == "n_jobs" and value is not None and not isinstance(without_numpy(value), (int, str)):
         return "dask"  # a connection to a cluster does not outlive the process
     if isinstance(value, JointLoss):
         raise ValueError("A model with a JointLoss of your own cannot be saved: files hold no code.")
@@ -260,12 +260,12 @@ def _encode_parameter(name: str, value: Any) -> Any:
     if name == "solver":
         return _words_for(value)
     if name == "class_weight" and isinstance(value, dict):
-        return {"class_weight": [[plain(k), plain(v)] for k, v in value.items()]}
+        return {"class_weight": [[without_numpy(k), without_numpy(v)] for k, v in value.items()]}
     return _encode_number(value)
 
 
 def _encode_object(value: Norm | Loss | ParametricKernel) -> Any:
-    """Return the class and the parameters of a norm or a loss; of what is not the library's its words alone.
+    """Return the class and the parameters of a norm or a loss; only the words of what is not the library's.
 
     Predictions do not need it, and a refit says that it is missing.
     """
@@ -277,7 +277,7 @@ def _encode_object(value: Norm | Loss | ParametricKernel) -> Any:
 
 def _encode_number(value: Any) -> Any:
     """Return plain data as it is, and infinity by its name."""
-    value = plain(value)
+    value = without_numpy(value)
     return {"float": "inf"} if isinstance(value, float) and math.isinf(value) else value
 
 

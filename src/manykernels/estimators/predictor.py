@@ -89,8 +89,8 @@ class Predictor:
     def owners(self, names: Sequence[str]) -> tuple[list[Part], np.ndarray]:
         """Return the parts of a prediction, and to which of them each kernel of the sum belongs.
 
-        A part is an active kernel, or a whole ladder where the sum is over its nodes, which are no kernels of the bank.
-        ``names`` are those of all kernels of the bank.
+        A part is an active kernel, or a whole ladder where the sum is over its nodes, which are not kernels of the
+        bank. ``names`` are those of all kernels of the bank.
         """
         places: dict[Part, int] = {}
         owner = np.empty(len(self.kernel.bound), np.int64)
@@ -135,8 +135,8 @@ class Predictor:
         for rows, features, first in features_in_blocks(self.kernel, X, self.vectors.shape[1]):
             centered = features if self.mean is None else features - self.mean
             for k, part in enumerate(owner):
-                own = slice(first[k], first[k + 1])
-                out[rows, :, part] += centered[:, own] @ self.vectors[:, own].T
+                columns = slice(first[k], first[k + 1])
+                out[rows, :, part] += centered[:, columns] @ self.vectors[:, columns].T
 
     def parts_from_stack(self, stack: np.ndarray, owner: np.ndarray, out: np.ndarray) -> None:
         """Do the same for kernels given as an array (n_kernels, n_test, n_train)."""

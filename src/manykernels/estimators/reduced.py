@@ -76,7 +76,7 @@ class ReducedLearner:
         return labels_of(self.classes_, votes)
 
     def decision_function(self, K: np.ndarray) -> np.ndarray:
-        """Return one value for two classes, else one a class, as SVC does by default."""
+        """Return one value for two classes, else one per class, as SVC does by default."""
         if self.classes_ is None:
             raise AttributeError("A regression has no decision_function.")
         values = self._values(K)

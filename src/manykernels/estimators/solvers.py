@@ -9,9 +9,9 @@ from manykernels.core.checks import check_choice
 from manykernels.core.solver import Solver
 from manykernels.literature.records import SOLVERS as LITERATURE
 from manykernels.outer.family_choice import FAMILY_SOLVERS
-from manykernels.outer.registry import SOLVERS as OWN
+from manykernels.outer.registry import SOLVERS as OUTER
 
-SOLVERS: dict[str, Solver] = {**OWN, **LITERATURE}
+SOLVERS: dict[str, Solver] = {**OUTER, **LITERATURE}
 
 
 def find_solver(given: Any, for_family: bool = False) -> Solver:

@@ -110,7 +110,7 @@ class _TwoStage(ContributionsMixin, AlignedEstimator):
     def _learn(self, training: Training) -> None:
         """Fit the learner to the learned kernel."""
         (predictor,) = self._predictors
-        K, own, samples = predictor.kernel.cross(predictor.kernel.X), training.target, training.samples
+        K, target, samples = predictor.kernel.cross(predictor.kernel.X), training.target, training.samples
         level = 1.0
         if self.learner is None and self.grid is None and self.normalize is None:
             level = float(np.average(K.diagonal(), weights=samples.weight)) or 1.0
@@ -127,14 +127,14 @@ class _TwoStage(ContributionsMixin, AlignedEstimator):
         if folds:
             options = list(ParameterGrid(grid))
             jobs = (
-                delayed(self._fold_score)(clone(learner).set_params(**params), K, own, *fold, unit)
+                delayed(self._fold_score)(clone(learner).set_params(**params), K, target, *fold, unit)
                 for params in options
                 for fold in folds
             )
             scores = np.reshape(Parallel(n_jobs=self.n_jobs)(jobs), (len(options), len(folds))).sum(axis=1)
             ranked = [options[i] for i in np.argsort(-scores, kind="stable")]
         try:
-            self._fit_best(learner, ranked, K, own, samples.weight, unit)
+            self._fit_best(learner, ranked, K, target, samples.weight, unit)
         except ValueError as error:
             if self.learner is None:
                 raise ValueError(OVERFLOWS) from error
@@ -179,7 +179,7 @@ class _TwoStage(ContributionsMixin, AlignedEstimator):
         y, weight = training.y, training.weight
         for parts in self._splits(check_cv(self.cv, y, classifier=is_classifier(self)), y):
             inside = [part[weight[part] > 0] for part in parts]
-            yield tuple(np.bincount(samples.owner[own], weight[own], n) for own in inside)
+            yield tuple(np.bincount(samples.owner[members], weight[members], n) for members in inside)
 
     def _splits(self, splitter: Any, y: np.ndarray) -> Iterator[list[np.ndarray]]:
         """Yield the folds of a splitter as arrays; without those that leave a classifier one class to learn."""
@@ -198,7 +198,7 @@ class _TwoStage(ContributionsMixin, AlignedEstimator):
                 warnings.simplefilter("error", category)
             try:
                 kept = _fitted(learner, K, y, train, unit)
-            except self._rounding_signs:  # parameters with which rounding decides are no choice
+            except self._rounding_signs:  # parameters with which rounding decides cannot be chosen
                 return -np.inf
             except ValueError:
                 if self.learner is None:  # nor are those with which a learner of our own overflows
@@ -309,7 +309,7 @@ class TwoStageMKLClassifier(ClassifierMixin, _TwoStage):
         As for :class:`MKLClassifier`.
     check_kernels : {"quick", "full"}, default "quick"
         How closely matrices and kernels of your own are checked for positive semidefiniteness. "quick" reads each about
-        once and sees most that are no kernels; the learned combination is checked in full. "full" factors each.
+        once and sees most that are not kernels; the learned combination is checked in full. "full" factors each.
     shrinkage : float, "auto" or None, default None
         With GaussianFamily(per_feature=True): how strongly the widths are drawn to their mean. "auto" takes the
         strength with the best alignment on samples held out; None is that of the family.

@@ -78,7 +78,7 @@ class UFOMKLClassifier(ClassifierMixin, StreamingUFO):
         As for :class:`MKLClassifier`.
     check_kernels : {"quick", "full"}, default "quick"
         How closely matrices and kernels of your own are checked for positive semidefiniteness. "quick" reads each about
-        once and sees most that are no kernels; the learned combination is checked in full. "full" factors each.
+        once and sees most that are not kernels; the learned combination is checked in full. "full" factors each.
     fit_intercept : bool, default True
         Augment every kernel by a constant, its mean diagonal. Unbalanced classes alone then give each kernel something
         to do: for few kernels, center the classes or set this to False.

@@ -219,8 +219,8 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
 
     def _frozen(self) -> dict[str, Any]:
         """Return the parameters that a walk cannot change on its way."""
-        own = {name: getattr(self, name) for name in _FROZEN if hasattr(self, name)}
-        return {**own, "loss": (own["loss"], own.pop("epsilon", None))}
+        frozen = {name: getattr(self, name) for name in _FROZEN if hasattr(self, name)}
+        return {**frozen, "loss": (frozen["loss"], frozen.pop("epsilon", None))}
 
     def _wish(self) -> Placement:
         """Return where the kernels are to be: samples with all kernels are read, and not kernels with all samples."""
@@ -323,10 +323,10 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         """Return the predictor on raw features: scales go to the vectors, constants to the intercept."""
         intercept, parts = np.full(vectors.shape[0], float(self._offset)), []
         for k in self.active_:
-            own = vectors[:, first[k] : first[k + 1]]
+            vector = vectors[:, first[k] : first[k + 1]]
             if np.any(self._bias):
-                intercept, own = intercept + self._bias[k] * own[:, -1], own[:, :-1]
-            parts.append(np.sqrt(bank.scale[k]) * own)
+                intercept, vector = intercept + self._bias[k] * vector[:, -1], vector[:, :-1]
+            parts.append(np.sqrt(bank.scale[k]) * vector)
         nobody, nothing = np.zeros(0, np.int64), np.zeros((vectors.shape[0], 0))
         kernel = bank.kernel(self.weights_, nobody)
         return Predictor(kernel, nothing, intercept, self.active_, nobody, 0, np.hstack([nothing, *parts]))

@@ -12,7 +12,7 @@ touches the block's losses there. The lower bound made of all planes has the dua
 a quadratic program of the number of planes, solved here. Its alpha mixes the coefficients to a feasible point of the
 problem's dual, with w = Z' beta = sum_p alpha_p a_p, and its value is a lower bound of the optimum, since conjugates
 are convex. No coefficient ever leaves its worker, and none is even kept there. The next planes are taken near the best
-point so far, a little towards the solution of the program (Franc and Sonnenburg, 2009).
+point so far, a little toward the solution of the program (Franc and Sonnenburg, 2009).
 
 The planes do not depend on c: when the weights of the kernels change, all stay valid, and few new ones are needed.
 """
@@ -28,7 +28,7 @@ from manykernels.core.protocols import SumsKernel
 from manykernels.core.results import Machine
 from manykernels.inner.simplex_program import solve_program
 
-_TOWARDS = 0.1  # the part of the way to the program's solution at which the next planes are taken
+_TOWARD = 0.1  # the part of the way to the program's solution at which the next planes are taken
 _LENGTHS = np.concatenate([[1.0, 0.0], np.geomspace(1e-4, 0.9, 40), np.geomspace(1.2, 10.0, 8)])
 _WHOLE = 0  # the place of the length 1
 _MOST_ROUNDS = 300
@@ -92,17 +92,17 @@ def solve(work: Any) -> Machine:
     for t in range(work.n_tasks):
         if t not in K.planes:
             K.planes[t] = Bundle(K, t, work.loss, work.intercept)
-    found = [K.planes[t].solve(K.columns, work.tol) for t in range(work.n_tasks)]
-    conjugates = sum(solution.conjugates for solution in found)
-    beta = Coefficients(np.array([solution.vector for solution in found]))
+    solutions = [K.planes[t].solve(K.columns, work.tol) for t in range(work.n_tasks)]
+    conjugates = sum(solution.conjugates for solution in solutions)
+    beta = Coefficients(np.array([solution.vector for solution in solutions]))
     return Machine(
         beta=beta,
         decision=beta,
-        intercept=np.array([solution.intercept for solution in found]),
-        quadratic=sum(solution.quadratic for solution in found),
-        losses=sum(solution.losses for solution in found),
+        intercept=np.array([solution.intercept for solution in solutions]),
+        quadratic=sum(solution.quadratic for solution in solutions),
+        losses=sum(solution.losses for solution in solutions),
         # Conjugates are convex and at most 0 at 0, so that for parts up to 1 this is an upper bound.
-        conjugates_at=lambda part: part * conjugates,
+        conjugates_at=lambda share: share * conjugates,
         conjugates=conjugates,
     )
 
@@ -138,13 +138,13 @@ class Bundle:
             w = alpha @ self.normals
             aim = columns * w
             losses = self._advance(aim, multiplier)
-            found = BundleSolution(w, multiplier, float(aim @ w), losses, -float(alpha @ self.offsets))
-            stalled = 0 if best is None or found.gap < _LESS * best.gap else stalled + 1
-            if best is None or found.gap < best.gap:
-                best = found
+            candidate = BundleSolution(w, multiplier, float(aim @ w), losses, -float(alpha @ self.offsets))
+            stalled = 0 if best is None or candidate.gap < _LESS * best.gap else stalled + 1
+            if best is None or candidate.gap < best.gap:
+                best = candidate
             if best.gap <= tol * abs(best.objective) or stalled > _STALLED:
                 break
-            self._add(self.u + _TOWARDS * (aim - self.u), self.b + _TOWARDS * (multiplier - self.b))
+            self._add(self.u + _TOWARD * (aim - self.u), self.b + _TOWARD * (multiplier - self.b))
             self._forget(alpha)
         assert best is not None
         intercept, losses = self._best_intercept(columns * best.vector, best.intercept)
@@ -161,10 +161,10 @@ class Bundle:
         return 0.5 * float(np.sum(u[used] ** 2 / self.columns[used]))
 
     def _advance(self, aim: np.ndarray, multiplier: float) -> float:
-        """Go from the best point towards the program's solution as far as it pays; return the losses at that."""
+        """Go from the best point toward the program's solution as far as it pays; return the losses at that."""
         du, db = aim - self.u, multiplier - self.b
         losses = self._losses(self.u, du, self.b + _LENGTHS * db, _LENGTHS)
-        values = [self._regularizer(self.u + length * du) + own for length, own in zip(_LENGTHS, losses, strict=True)]
+        values = [self._regularizer(self.u + length * du) + loss for length, loss in zip(_LENGTHS, losses, strict=True)]
         k = int(np.argmin(values))
         self.u, self.b = self.u + _LENGTHS[k] * du, self.b + float(_LENGTHS[k]) * db
         return float(losses[_WHOLE])
@@ -194,17 +194,17 @@ class Bundle:
 
     def _add(self, u: np.ndarray, b: float) -> None:
         """Take a plane of each block at a point."""
-        found = self.K.plane(self.task, u, b, self.loss)
-        new = np.array([part[2:] for part in found])
+        planes = self.K.plane(self.task, u, b, self.loss)
+        new = np.array([plane[2:] for plane in planes])
         if self.gram is not None:
             cross = (new * self.columns) @ self.normals.T
-            own = (new * self.columns) @ new.T
-            self.gram = np.block([[self.gram, cross.T], [cross, own]])
+            corner = (new * self.columns) @ new.T
+            self.gram = np.block([[self.gram, cross.T], [cross, corner]])
         self.normals = np.vstack([self.normals, new])
-        self.offsets = np.append(self.offsets, [part[0] for part in found])
-        self.sums = np.append(self.sums, [part[1] for part in found])
-        self.owner = np.append(self.owner, np.arange(len(found)))
-        self.idle = np.append(self.idle, np.zeros(len(found), np.int64))
+        self.offsets = np.append(self.offsets, [plane[0] for plane in planes])
+        self.sums = np.append(self.sums, [plane[1] for plane in planes])
+        self.owner = np.append(self.owner, np.arange(len(planes)))
+        self.idle = np.append(self.idle, np.zeros(len(planes), np.int64))
 
     def _program(self) -> tuple[np.ndarray, float]:
         """Return the best alpha, and the intercept that is the multiplier of its balance."""

@@ -132,17 +132,17 @@ class _Run:
             rows = np.flatnonzero(self.inside[start:stop])
             if rows.size == 0:
                 continue
-            own = slice(start, stop)
+            block = slice(start, stop)
             _descend(
                 self.K.table.block(start, stop),
                 self.random.permutation(rows),
-                self.y[own],
-                self.lower[own],
-                self.upper[own],
-                self.diagonal[own],
+                self.y[block],
+                self.lower[block],
+                self.upper[block],
+                self.diagonal[block],
                 self.epsilon,
-                self.beta[own],
-                self.inside[own],
+                self.beta[block],
+                self.inside[block],
                 self.u,
                 self.factors,
                 low,
@@ -217,8 +217,8 @@ def _descend(
         if curvature <= 0.0:
             new = hi if g < -epsilon else (lo if g > epsilon else b)
         else:
-            centre, width = b - g / curvature, epsilon / curvature
-            new = max(centre - width, 0.0) + min(centre + width, 0.0)
+            center, width = b - g / curvature, epsilon / curvature
+            new = max(center - width, 0.0) + min(center + width, 0.0)
         new = min(max(new, lo), hi)
         if new != b:
             step = new - b

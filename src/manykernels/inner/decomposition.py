@@ -91,32 +91,32 @@ class _State:
 
     def movable(self, violation: float, size: int) -> np.ndarray:
         """Return those of the last ``size`` samples that may still move, and those that are nearly so."""
-        found = smo.movable(
+        places = smo.movable(
             self.gradient, self.beta, self.lower, self.upper, self.epsilon, self.intercept, _SLACK * violation
         )
-        return found[found >= self.y.size - size]
+        return places[places >= self.y.size - size]
 
     def improve(self, active: np.ndarray, tol: float) -> int:
         """Solve for the active samples, and rebuild the gradient of all; returns the steps made."""
-        part = _Part(self, active)
+        subproblem = _Subproblem(self, active)
         n_iter, last = 0, np.empty(0, np.int64)
         most = 1000 * active.size + 100_000
         while n_iter < most:
-            violation = part.violation()
+            violation = subproblem.violation()
             if violation <= tol:
                 break
-            last = part.choose(last)
-            used = part.solve(last, max(tol, _ROUGH * violation), most - n_iter)
+            last = subproblem.choose(last)
+            used = subproblem.solve(last, max(tol, _ROUGH * violation), most - n_iter)
             if used == 0:
                 break
             n_iter += used
-            self.beta[part.samples] = part.beta
-            last = part.shrink(last)
+            self.beta[subproblem.samples] = subproblem.beta
+            last = subproblem.shrink(last)
         self.gradient = self.product(self.beta) - self.y
         return n_iter
 
 
-class _Part:
+class _Subproblem:
     """Some of the samples, with their gradient and the rows of the cache on their columns."""
 
     def __init__(self, state: _State, samples: np.ndarray) -> None:
@@ -183,7 +183,7 @@ def working_set(
     """Return the places of the next samples to solve for: the worst that can go up and down.
 
     With them go the last ones that are still free: else the same samples would come and go in turn. There are at most
-    ``most``, and all where these are no more.
+    ``most``, and all where these are not more.
 
     Examples
     --------

@@ -166,7 +166,7 @@ class _Interior:
         low: np.ndarray,
         high: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-        """Return the step of p, z, w and b towards p z = t w = target, second-order terms given."""
+        """Return the step of p, z, w and b toward p z = t w = target, second-order terms given."""
         pull = (target - low) / self.p - self.z
         push = np.where(self.capped, (target - high) / self.t - self.w, 0.0)
         r = -self.residual + pull - push

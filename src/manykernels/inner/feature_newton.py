@@ -117,8 +117,8 @@ class _Run:
     def is_close(self, gradient: np.ndarray, tol: float) -> bool:
         """Return whether X' beta, which the coefficients stand for, is as good as v."""
         change = np.append(-gradient[:-1], 0.0)
-        value, there = self.value(), self.value(self.x + change, self.z + self._predictions(change))
-        return there - value <= tol * abs(value)
+        value, moved = self.value(), self.value(self.x + change, self.z + self._predictions(change))
+        return moved - value <= tol * abs(value)
 
     def newton_step(self, gradient: np.ndarray, curvature: np.ndarray) -> np.ndarray:
         """Return minus the inverse Hessian times the gradient, to a tolerance that goes down with the gradient."""

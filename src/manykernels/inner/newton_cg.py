@@ -112,10 +112,10 @@ class _Run:
             # As in newton.py: the Newton point has the coefficients that prove what the predictions are worth.
             rounding, step = _ROUNDING * abs(objective), 1.0
             while promise >= -rounding and step >= _LEAST_STEP:
-                there = beta + step * way, decision + step * climb, b + step * way_b
-                value = self.objective(*there)
+                candidate = beta + step * way, decision + step * climb, b + step * way_b
+                value = self.objective(*candidate)
                 if value <= objective - _SUFFICIENT_DECREASE * step * promise + rounding:
-                    (beta, decision, b), objective = there, value
+                    (beta, decision, b), objective = candidate, value
                     break
                 step *= 0.5
             if promise <= tol * abs(objective):
@@ -150,11 +150,11 @@ class _Run:
             return V + s * self.product(whole)[:, used]
 
         rights = np.stack([right, s]) if self.intercept else right[None]
-        found = conjugate_gradients(apply, rights, 1.0 + s * s * self.diagonal[used], residual)
-        u = u + found[0]
+        solutions = conjugate_gradients(apply, rights, 1.0 + s * s * self.diagonal[used], residual)
+        u = u + solutions[0]
         if self.intercept:
-            change = float(s @ u) / float(s @ found[1])
-            u, b = u - change * found[1], b + change
+            change = float(s @ u) / float(s @ solutions[1])
+            u, b = u - change * solutions[1], b + change
         out[used] = s * u
         return out, b
 

@@ -109,7 +109,7 @@ class _System:
         self.outer = cholesky_factor(schur)
 
     def direction(self, target: float, corner: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the step of x, y and z towards x z = target, second-order terms given."""
+        """Return the step of x, y and z toward x z = target, second-order terms given."""
         pull = (target - corner) / self.x - self.z
         step = cho_solve(self.factor, pull - self.dual, check_finite=False)
         dy = cho_solve(self.outer, -self.primal - self.E @ step, check_finite=False)

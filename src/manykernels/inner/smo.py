@@ -108,7 +108,7 @@ def _step_and_choose(g, row_i, row_j, step, rise):
 def _best_partner(row, diagonal, g, fall, i, rate_up):
     """Return the sample whose going down with i up gains most, and the lowest rate of all that can go down."""
     best_chunk, best_gain, lowest = 0, 0.0, -2 * _NEVER
-    own = diagonal[i]
+    curvature = diagonal[i]
     for low in range(0, g.size, _CHUNK):
         high = min(low + _CHUNK, g.size)
         gc, rc, dc, fc = g[low:high], row[low:high], diagonal[low:high], fall[low:high]
@@ -117,14 +117,14 @@ def _best_partner(row, diagonal, g, fall, i, rate_up):
             value = fc[k] - gc[k]
             bottom = min(bottom, value)
             slope = max(rate_up - value, 0.0)
-            top = max(top, slope * slope / max(own + dc[k] - 2.0 * rc[k], _TINY_CURVATURE))
+            top = max(top, slope * slope / max(curvature + dc[k] - 2.0 * rc[k], _TINY_CURVATURE))
         lowest = min(lowest, bottom)
         if top > best_gain:
             best_chunk, best_gain = low, top
     best, best_gain = -1, 0.0
     for k in range(best_chunk, min(best_chunk + _CHUNK, g.size)):
         slope = max(rate_up - (fall[k] - g[k]), 0.0)
-        gain = slope * slope / max(own + diagonal[k] - 2.0 * row[k], _TINY_CURVATURE)
+        gain = slope * slope / max(curvature + diagonal[k] - 2.0 * row[k], _TINY_CURVATURE)
         if gain > best_gain:
             best, best_gain = k, gain
     return best, lowest
@@ -454,7 +454,7 @@ def _product(K: np.ndarray, beta: np.ndarray) -> np.ndarray:
 def balanced(beta: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
     """Return the point of the box with 1' beta = 0 that shrinks the surplus side of beta.
 
-    Moving towards 0 keeps every coefficient in a box that holds 0. Where nearly all is surplus, its rounding
+    Moving toward 0 keeps every coefficient in a box that holds 0. Where nearly all is surplus, its rounding
     is large beside what is left, and has to go as well.
     """
     for _ in range(_BALANCES):

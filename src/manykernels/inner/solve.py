@@ -180,10 +180,10 @@ def machine_of(
         for t in range(beta.shape[0]):
             b[t] = (loss.best_intercept(y[t], decision[t], C[t]) + offset) - offset
 
-    def conjugates_at(part: float) -> float:
-        return float(np.sum(loss.conjugate(y, part * beta, C)))
+    def conjugates_at(share: float) -> float:
+        return float(np.sum(loss.conjugate(y, share * beta, C)))
 
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what overflows is no certificate
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what overflows is not a certificate
         losses = float(np.sum(C * loss.value(y, decision + b[:, None])))
         quadratic = float(np.sum(beta * decision))
         return Machine(beta, decision, b, quadratic, losses, conjugates_at, conjugates_at(1.0))
@@ -224,11 +224,11 @@ def _smooth(work: Work, solve_task: Callable[..., newton.NewtonSolution]) -> Mac
     """Solve the tasks of a smooth loss one by one, and put their coefficients into the domain of the dual."""
     betas, decisions = [], []
     for t in range(work.n_tasks):
-        found = solve_task(t, start=work.begin(t), intercept=work.intercept)
-        beta = work.feasible(found.beta, t)
-        same = np.array_equal(beta, found.beta)
+        solution = solve_task(t, start=work.begin(t), intercept=work.intercept)
+        beta = work.feasible(solution.beta, t)
+        same = np.array_equal(beta, solution.beta)
         betas.append(beta)
-        decisions.append(found.decision if same else work.K.product(beta[None])[0])
+        decisions.append(solution.decision if same else work.K.product(beta[None])[0])
     return work.machine(betas, decisions)
 
 
@@ -240,8 +240,8 @@ def _decomposition(work: Work) -> Machine:
     decision = np.zeros(work.y.shape)
     for t in range(work.n_tasks):
 
-        def product(own: np.ndarray, t: int = t) -> np.ndarray:
-            beta[t] = own  # the kernel remembers products with the last coefficients of all tasks
+        def product(vector: np.ndarray, t: int = t) -> np.ndarray:
+            beta[t] = vector  # the kernel remembers products with the last coefficients of all tasks
             return work.K.product(beta)[t]
 
         solve_box = partial(solve_rows, work.K, product=product)
@@ -301,7 +301,7 @@ def _coordinate_descent(work: Work) -> Machine:
 
     def task(t: int) -> np.ndarray:
         y, box = work.y[t], work.loss.box(work.y[t], work.C[t])
-        found = solve_features(
+        solution = solve_features(
             work.K,
             box.linear,
             box.lower,
@@ -311,9 +311,9 @@ def _coordinate_descent(work: Work) -> Machine:
             max_rounds=rounds >> work.K.failures[t],
             **options,
         )
-        if heavy or _has_converged(work, t, found.converged):
-            return found.beta
-        return solve_interior(work.K, y, box.parts(), start=(found.beta, found.intercept), **options)
+        if heavy or _has_converged(work, t, solution.converged):
+            return solution.beta
+        return solve_interior(work.K, y, box.parts(), start=(solution.beta, solution.intercept), **options)
 
     return _on_features(work, task)
 
@@ -336,9 +336,9 @@ def _feature_newton(work: Work) -> Machine:
         options: dict[str, Any] = {"start": work.begin(t), "intercept": work.intercept}
         parts = work.loss.quadratic_parts(y, C) if work.K.table.factors_quickly(_n_columns(work)) else None
         most = MOST_STEPS if parts is None else _FEW_STEPS >> work.K.failures[t]
-        found = solve_smooth(work.K, y, C, work.loss, tol=_FINER * work.tol, max_iter=most, **options)
-        if parts is None or _has_converged(work, t, found.converged):
-            return found.beta
+        solution = solve_smooth(work.K, y, C, work.loss, tol=_FINER * work.tol, max_iter=most, **options)
+        if parts is None or _has_converged(work, t, solution.converged):
+            return solution.beta
         return solve_interior(work.K, y, parts, tol=work.tol, **options)
 
     return _on_features(work, task)

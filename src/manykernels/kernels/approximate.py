@@ -1,4 +1,4 @@
-"""Kernels of small rank in place of kernels: K_k is replaced by Z_k Z_k' with features Z_k of a row each.
+"""Kernels of small rank in place of kernels: K_k is replaced by Z_k Z_k' with features Z_k that depend on one row each.
 
 "nystroem" takes the kernel's values with landmarks; they are chosen one by one, with a probability that is
 proportional to what is left of the diagonal (Chen, Epperly, Tropp and Webber, 2023), on a random part of the rows.
@@ -22,7 +22,7 @@ from manykernels.compute.threads import one_blas_thread
 from manykernels.core.checks import is_count, is_number
 from manykernels.kernels.base import Gaussian, Kernel
 from manykernels.kernels.feature_maps import Nothing, Nystroem, RandomFourier
-from manykernels.kernels.missing import observed, there
+from manykernels.kernels.missing import observed, seen_rows
 from manykernels.kernels.normalize import checked_diagonal
 from manykernels.kernels.shared_distances import BoundKernel
 
@@ -125,15 +125,15 @@ def _approximations(
     purse: _Purse,
 ) -> list[BoundKernel]:
     seeds = random_state.integers(2**31, size=len(bound))
-    found, chosen = [], {}
+    approximations, chosen = [], {}
     for entry, seed in zip(bound, seeds.tolist(), strict=True):
         V = sample[:, entry.positions]
-        V = there(V, observed(V))
+        V = seen_rows(V, observed(V))
         key = (id(entry.kernel), entry.positions.tobytes())
         if key not in chosen:
             chosen[key] = _approximation(entry, V, method, rank, seed, purse)
-        found.append(replace(entry, kernel=chosen[key]))
-    return found
+        approximations.append(replace(entry, kernel=chosen[key]))
+    return approximations
 
 
 def take_rows(X: Any, rows: np.ndarray) -> Any:
@@ -145,15 +145,15 @@ def take_rows(X: Any, rows: np.ndarray) -> Any:
 def _approximation(entry: BoundKernel, V: Any, method: str, rank: float, seed: int, purse: _Purse) -> Kernel:
     kernel = entry.kernel
     checked_diagonal(kernel, V, entry.name)
-    own = kernel.features(V[:1] if V.shape[0] else np.zeros((1, V.shape[1])))
-    if own is not None and (rank < 1 or own.shape[1] <= rank):
+    features = kernel.features(V[:1] if V.shape[0] else np.zeros((1, V.shape[1])))
+    if features is not None and (rank < 1 or features.shape[1] <= rank):
         return kernel
     if method == "nystroem":
-        found = Nystroem(kernel, _landmarks(kernel, V, rank, np.random.default_rng(seed), purse))
-        size = found.landmarks.shape[0]
+        nystroem = Nystroem(kernel, _landmarks(kernel, V, rank, np.random.default_rng(seed), purse))
+        size = nystroem.landmarks.shape[0]
         purse.check(_ROOT_COPIES * 8 * size**2)
-        purse.spend(found.landmarks.nbytes + found.root.nbytes)
-        return found if found.features(found.landmarks[:1]).shape[1] else Nothing()
+        purse.spend(nystroem.landmarks.nbytes + nystroem.root.nbytes)
+        return nystroem if nystroem.features(nystroem.landmarks[:1]).shape[1] else Nothing()
     if not isinstance(kernel, Gaussian):
         raise TypeError(
             f"approximation='fourier' needs Gaussian kernels, or such with few features of their own; "
@@ -222,7 +222,7 @@ def _on_some_rows(
     out = np.zeros(len(before))
     for k, (old, new) in enumerate(zip(before, after, strict=True)):
         V = sample[:, old.positions]
-        V = there(V, observed(V))
+        V = seen_rows(V, observed(V))
         if new.kernel is not old.kernel and V.shape[0]:
             out[k] = error(old.kernel, new.kernel, V)
     return out

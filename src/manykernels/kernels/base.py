@@ -99,8 +99,8 @@ class Kernel(HasParameters, ABC):
     @property
     def title(self) -> str:
         """The kernel's name without its columns, such as "Gaussian(width=2)"."""
-        own = {k: v for k, v in self.parameters().items() if k not in ("columns", "group", "label")}
-        shown = [f"{k}={short(v)}" for k, v in own.items() if not isinstance(v, np.ndarray)]
+        parameters = {k: v for k, v in self.parameters().items() if k not in ("columns", "group", "label")}
+        shown = [f"{k}={short(v)}" for k, v in parameters.items() if not isinstance(v, np.ndarray)]
         return f"{type(self).__name__}({', '.join(shown)})" if shown else type(self).__name__
 
     def name(self, where: str) -> str:
@@ -122,7 +122,7 @@ def short(value: Any) -> str:
 
 
 class ElementwiseKernel(Kernel):
-    """A kernel that is a function of one number a pair: the inner product or the squared distance.
+    """A kernel that is a function of one number per pair: the inner product or the squared distance.
 
     Kernels on the same columns then share that number, and a bank computes it once.
     """
@@ -222,7 +222,7 @@ class Polynomial(ElementwiseKernel):
     ) -> None:
         super().__init__(columns, group, label)
         self.degree = check_count("degree", degree)
-        self.coef0 = check_number("coef0", coef0, low=0, closed="left", more=" (else it is no kernel)")
+        self.coef0 = check_number("coef0", coef0, low=0, closed="left", more=" (else it is not a kernel)")
 
     def apply(self, base: np.ndarray, unit: float = 1.0) -> np.ndarray:
         if self.coef0:

@@ -193,10 +193,10 @@ class BoundContinuous(BoundFamily):
             abs(first - last) <= 1e-9 * abs(first) and self.family.value_and_gradient(M, self.V, self.low) is not None
         )
         named = self.family.starts(self, M) + ([] if self._last is None else [self._last])
-        starts = [np.log(own) if log else own for own in named]
+        starts = [np.log(point) if log else point for point in named]
         starts += list(rng.uniform(low, high, (self.family.n_starts, low.size)))
         starts = starts or [0.5 * (low + high)]
-        found = [
+        ends = [
             minimize(
                 negative,
                 np.clip(u, low, high),
@@ -207,7 +207,7 @@ class BoundContinuous(BoundFamily):
             )
             for u in starts
         ]
-        best = min(found, key=lambda own: float(own.fun))
+        best = min(ends, key=lambda end: float(end.fun))
         parameters = np.clip(np.exp(best.x) if log else best.x, self.low, self.high)
         return parameters, self.value(M, parameters), np.inf
 
@@ -272,7 +272,9 @@ def best_on_line(value: Callable[[float], float], grid: np.ndarray, values: np.n
         left, right = grid[max(k - 1, 0)], grid[min(k + 1, grid.size - 1)]
         if left < right:
             options = {"xatol": 1e-6 * float(right - left)}
-            found = minimize_scalar(lambda s: -value(float(s)), bounds=(left, right), method="bounded", options=options)
-            candidates.append((-float(found.fun), float(found.x)))
+            optimum = minimize_scalar(
+                lambda s: -value(float(s)), bounds=(left, right), method="bounded", options=options
+            )
+            candidates.append((-float(optimum.fun), float(optimum.x)))
     best, place = max(candidates)
     return place, best

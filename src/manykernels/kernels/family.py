@@ -1,4 +1,4 @@
-"""Sets of kernels that are no list: exponentially many, or a continuum.
+"""Sets of kernels that are not a list: exponentially many, or a continuum.
 
 A family never lists its kernels. It finds the best one for a matrix, max <M, K>, and draws one at random; an optimizer
 collects the few that it needs in a :class:`manykernels.banks.collection.Collection`.
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from manykernels.kernels.shared_distances import BoundKernel, make_groups
+from manykernels.kernels.shared_distances import BoundKernel, by_distances
 
 # What families offer: all search and draw; products are a lattice, too, see LatticeFamily.
 NEEDS_BEST, NEEDS_SAMPLE, NEEDS_LATTICE = "best", "sample", "lattice"
@@ -141,8 +141,8 @@ def scale_of(entry: BoundKernel, X: Any, normalize: str | None, sample_weight: n
     """Return the factor that gives a kernel a mean diagonal or a trace of 1, or that leaves it as it is."""
     if normalize is None:
         return 1.0
-    (group,) = make_groups([entry])
-    total = float(sample_weight @ group.diagonal(0, group.view(X)))
+    (shared,) = by_distances([entry])
+    total = float(sample_weight @ shared.diagonal(0, shared.view(X)))
     if total <= 0.0:
         return 0.0
     return (float(sample_weight.sum()) if normalize == "mean_diag" else 1.0) / total

@@ -19,7 +19,7 @@ from manykernels.compute.pairwise import dense
 from manykernels.core.checks import check_count, check_number
 from manykernels.kernels.base import Kernel
 from manykernels.kernels.columns import resolve_columns
-from manykernels.kernels.missing import observed, spread, there
+from manykernels.kernels.missing import observed, seen_rows, with_zeros
 from manykernels.kernels.shared_distances import BoundKernel
 
 _RANK_CUT = 1e-10
@@ -246,15 +246,15 @@ class FeatureMaps:
         # Columns of a sparse matrix take long to choose.
         V = X if np.array_equal(positions, np.arange(X.shape[1])) else X[:, positions]
         mask = observed(V)
-        part = spread(np.asarray(self.bound[k].kernel.features(there(V, mask))), mask)
+        features = with_zeros(np.asarray(self.bound[k].kernel.features(seen_rows(V, mask))), mask)
         if self.cosine:
             # Brought near 1 first, so that no square overflows or vanishes.
-            top = np.abs(part).max(axis=1, keepdims=True, initial=0.0)
-            part = np.divide(part, top, out=np.zeros_like(part), where=top > 0)
-            length = np.sqrt(np.sum(part * part, axis=1, keepdims=True))
-            part = np.divide(part, length, out=np.zeros_like(part), where=length > 0)
-        part = np.sqrt(self.scale[k]) * part
-        return np.column_stack([part, np.full(len(part), self.bias[k])]) if np.any(self.bias) else part
+            top = np.abs(features).max(axis=1, keepdims=True, initial=0.0)
+            features = np.divide(features, top, out=np.zeros_like(features), where=top > 0)
+            length = np.sqrt(np.sum(features * features, axis=1, keepdims=True))
+            features = np.divide(features, length, out=np.zeros_like(features), where=length > 0)
+        features = np.sqrt(self.scale[k]) * features
+        return np.column_stack([features, np.full(len(features), self.bias[k])]) if np.any(self.bias) else features
 
 
 def have_features(bound: Sequence[BoundKernel], X: Any) -> bool:

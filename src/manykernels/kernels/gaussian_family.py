@@ -132,7 +132,7 @@ class GaussianFamily(ContinuousFamily):
         # Beyond the range the value is all but linear in 1 / width^2 up to the widest.
         error = (2 * _INTERPOLATION + _BEYOND) * scale * float(np.abs(M).sum())
         candidates = (place, float(self.low[0]), float(self.high[0]))
-        value, place = max((scale * nodes.exact(M, own), own) for own in candidates)
+        value, place = max((scale * nodes.exact(M, candidate), candidate) for candidate in candidates)
         return np.array([place]), value, value + error + 1e-5 * abs(value)
 
     def _nodes_for(self, family: BoundContinuous, M: np.ndarray) -> _WidthNodes:
@@ -163,7 +163,7 @@ class GaussianFamily(ContinuousFamily):
         apart = D[D > 0]
         if apart.size == 0:
             return float(self.low[0])
-        low, high = (unit * float(np.sqrt(own)) for own in (apart.min(), apart.max()))
+        low, high = (unit * float(np.sqrt(square)) for square in (apart.min(), apart.max()))
         low, high = max(_NARROW * low, float(self.low[0])), min(_WIDE * high, float(self.high[0]))
         grid = np.geomspace(min(low, high), high, _ROUGH)
         values = np.array(parallel(lambda width: float(np.vdot(M, np.exp(D * -gaussian_rate(width, unit)))), grid))
@@ -182,8 +182,8 @@ class GaussianFamily(ContinuousFamily):
         widths, density, X = np.empty(family.low.size), 1.0, dense(family.V)
         for j in range(widths.size):
             D, unit = scaled_distances(X[:, [j]], X[:, [j]])
-            width, own = family.near(np.array([self._rough_width(D, unit, M)]), rng)
-            widths[j], density = width[0], density * own
+            width, width_density = family.near(np.array([self._rough_width(D, unit, M)]), rng)
+            widths[j], density = width[0], density * width_density
             M = M * np.exp(D * -gaussian_rate(widths[j], unit))
         return widths, density
 

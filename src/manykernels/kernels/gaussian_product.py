@@ -87,8 +87,8 @@ def _scaled(X: Any, root: np.ndarray) -> Any:
     """Return the columns times ``root``, without those whose factor is 0."""
     used = np.flatnonzero(root)
     used = used if used.size else np.arange(1)
-    part = X[:, used]
-    return part.multiply(root[used]).tocsr() if sp.issparse(part) else part * root[used]
+    columns = X[:, used]
+    return columns.multiply(root[used]).tocsr() if sp.issparse(columns) else columns * root[used]
 
 
 class GaussianProduct(ParametricKernel):

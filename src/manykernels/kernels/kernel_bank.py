@@ -189,13 +189,13 @@ class KernelBank:
 
 
 def _resolve(kernels: Sequence[Kernel], table: Any) -> list[BoundKernel]:
-    names, found, bound = column_names(table), {}, []
+    names, resolved, bound = column_names(table), {}, []
     for kernel in kernels:
         key = id(kernel.columns)  # kernels of one view share the object; equal ones are only resolved again
-        if key not in found:
+        if key not in resolved:
             positions = resolve_columns(kernel.columns, table)
-            found[key] = positions, describe_columns(kernel.columns, positions, names, table.shape[1])
-        positions, words = found[key]
+            resolved[key] = positions, describe_columns(kernel.columns, positions, names, table.shape[1])
+        positions, words = resolved[key]
         where = kernel.label or words
         bound.append(BoundKernel(kernel, positions, kernel.name(where), kernel.group or where))
     _warn_of_duplicates(bound)
@@ -209,9 +209,11 @@ def _warn_of_duplicates(bound: Sequence[BoundKernel]) -> None:
         if isinstance(entry.kernel, Precomputed):
             key: tuple = (entry.kernel.K.shape, entry.kernel.K.dtype, entry.kernel.look.mark)
         else:
-            own = {n: v for n, v in entry.kernel.parameters().items() if n not in ("columns", "group", "label")}
-            values = tuple(np.asarray(v).tobytes() if isinstance(v, np.ndarray) else repr(v) for v in own.values())
-            key = (type(entry.kernel), tuple(own), values, entry.positions.tobytes())
+            parameters = {n: v for n, v in entry.kernel.parameters().items() if n not in ("columns", "group", "label")}
+            values = tuple(
+                np.asarray(v).tobytes() if isinstance(v, np.ndarray) else repr(v) for v in parameters.values()
+            )
+            key = (type(entry.kernel), tuple(parameters), values, entry.positions.tobytes())
         if key in seen and _are_equal(bound[seen[key]].kernel, entry.kernel):
             warn(f"Kernels {seen[key]} and {k} are the same ({entry.name}): how they share weight is arbitrary.")
             return

@@ -59,4 +59,4 @@ def sums_by_group(groups: Sequence[str], weights: np.ndarray) -> tuple[list[str]
     places: dict[str, int] = {}
     runs = run_lengths(groups)
     owner = np.repeat([places.setdefault(name, len(places)) for name, _ in runs], [count for _, count in runs])
-    return list(places), np.array([np.bincount(owner, own, minlength=len(places)) for own in weights])
+    return list(places), np.array([np.bincount(owner, row, minlength=len(places)) for row in weights])

@@ -31,14 +31,14 @@ def observed(V: Any) -> np.ndarray | None:
     return ~lacking if lacking.any() else None
 
 
-def spread(values: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
-    """Return values of the rows that are there, shape (n_there, ...), with zeros for the others.
+def with_zeros(values: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
+    """Return values of the rows that are there, shape (n_seen, ...), with zeros for the others.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from manykernels.kernels.missing import spread
-    >>> spread(np.array([1.0, 2.0]), np.array([True, False, True]))
+    >>> from manykernels.kernels.missing import with_zeros
+    >>> with_zeros(np.array([1.0, 2.0]), np.array([True, False, True]))
     array([1., 0., 2.])
     """
     if mask is None:
@@ -48,7 +48,7 @@ def spread(values: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
     return out
 
 
-def there(V: Any, mask: np.ndarray | None) -> Any:
+def seen_rows(V: Any, mask: np.ndarray | None) -> Any:
     """Return the rows of a view that are there."""
     return V if mask is None else V[mask]
 

@@ -1,4 +1,4 @@
-"""Normalization and centring of kernels, learned on the training data and applied to any other.
+"""Normalization and centering of kernels, learned on the training data and applied to any other.
 
 A normalized kernel is
 
@@ -6,7 +6,7 @@ A normalized kernel is
 
 with c(x) = 1 / sqrt(k(x, x)) for "cosine" and 1 otherwise; r(x) the mean
 of k(x, x_i) c(x) c(x_i) over the training samples and t the mean of r over
-them when centred, 0 otherwise; and a scale that makes the (centred) training
+them when centered, 0 otherwise; and a scale that makes the (centered) training
 matrix have mean diagonal 1 ("mean_diag") or trace 1 ("trace"). All means and
 traces use the sample weights, so that a sample of weight 2 counts like two.
 """
@@ -24,10 +24,10 @@ from manykernels.compute.threads import parallel
 from manykernels.compute.triangles import row_blocks, segment_matvec
 from manykernels.kernels.base import Kernel
 from manykernels.kernels.missing import CENTER_NEEDS_ALL, observed
-from manykernels.kernels.shared_distances import BoundKernel, KernelGroup, make_groups, make_views
+from manykernels.kernels.shared_distances import BoundKernel, SharedDistances, by_distances, make_views
 
 KINDS = ("mean_diag", "trace", "cosine", None)
-# A centred diagonal this small beside the raw one is rounding: the kernel is constant.
+# A centered diagonal this small beside the raw one is rounding: the kernel is constant.
 _CONSTANT = 1e-12
 # Its inverse, and products with it, are numbers.
 LEAST_LEVEL = 1e-290
@@ -38,7 +38,7 @@ _BLOCK_ENTRIES = 1 << 16
 
 @dataclass(frozen=True)
 class Normalization:
-    """What was learned: ``scale`` and the ``largest`` diagonal entry (n_kernels,); else None or with a row a kernel."""
+    """What was learned: ``scale`` and the ``largest`` diagonal entry (n_kernels,); else None or one row per kernel."""
 
     scale: np.ndarray
     inverse_norms: np.ndarray | None
@@ -83,17 +83,17 @@ class Normalization:
             means=None if self.means is None else self.means[:, -size:],
         )
 
-    def on_other_samples(self, groups: Sequence[KernelGroup], X: Any) -> Normalization:
+    def on_other_samples(self, all_shared: Sequence[SharedDistances], X: Any) -> Normalization:
         """Return the same scales for other samples, whose lengths are learned anew for cosines."""
         if self.means is not None:
             raise ValueError("Centered kernels are bound to the samples that they were centered on.")
         if self.inverse_norms is None:
             return self
         inverse_norms = np.ones((self.scale.size, X.shape[0]))
-        for group in groups:
-            view = group.view(X)
-            for g, k in enumerate(group.indices):
-                inverse_norms[k] = _inverse_root(group.diagonal(g, view))
+        for shared in all_shared:
+            view = shared.view(X)
+            for g, k in enumerate(shared.indices):
+                inverse_norms[k] = _inverse_root(shared.diagonal(g, view))
         return replace(self, inverse_norms=inverse_norms)
 
     def apply_segment(self, k: int, segment: np.ndarray, start: int, stop: int, rows: np.ndarray | None) -> None:
@@ -165,20 +165,20 @@ def learn_normalization(
         largest=np.zeros(m),
         raw_level=np.zeros(m),
     )
-    groups = make_groups(bound)
-    views = make_views(groups, X)
+    all_shared = by_distances(bound)
+    views = make_views(all_shared, X)
     means = learned.means
     if means is not None:
-        parallel(lambda i: _learn_means(groups[i], views[i], share, kind, means), range(len(views)))
-    for group, view in zip(groups, views, strict=True):
+        parallel(lambda i: _learn_means(all_shared[i], views[i], share, kind, means), range(len(views)))
+    for shared, view in zip(all_shared, views, strict=True):
         mask = observed(view)
         if mask is not None and center:
             raise ValueError(CENTER_NEEDS_ALL)
         # The mean is over the samples that have the view, so that it does not count more for being rare.
         present = 1.0 if mask is None else max(float(share @ mask), 1e-300)
         counted = {"mean_diag": share / present, "trace": sample_weight}.get(kind or "")
-        diagonals = group.diagonals(view)
-        for k in group.indices:
+        diagonals = shared.diagonals(view)
+        for k in shared.indices:
             with np.errstate(over="ignore", invalid="ignore"):
                 diagonal = _checked(next(diagonals), bound[k].name)
             diagonal = _learn_level(learned, k, diagonal, share, bound[k].name, view)
@@ -249,14 +249,16 @@ def _underflows(view: Any) -> bool:
     return 0.0 < float(np.abs(values).max(initial=0.0)) < _TINY_VALUES
 
 
-def _learn_means(group: KernelGroup, view: Any, share: np.ndarray, kind: str | None, means: np.ndarray) -> None:
-    """Write the mean of each row of each kernel of the group to ``means``, after cosine normalization if asked for."""
-    inverse = [_inverse_root(group.diagonal(g, view)) for g in range(len(group.kernels))] if kind == "cosine" else None
+def _learn_means(shared: SharedDistances, view: Any, share: np.ndarray, kind: str | None, means: np.ndarray) -> None:
+    """Write the mean of each row of each kernel to ``means``, after cosine normalization if asked for."""
+    inverse = (
+        [_inverse_root(shared.diagonal(g, view)) for g in range(len(shared.kernels))] if kind == "cosine" else None
+    )
     for block in row_blocks(share.size, _BLOCK_ENTRIES):
-        for g, segment in group.segments(view, *block, range(len(group.kernels)), np.float64):
+        for g, segment in shared.segments(view, *block, range(len(shared.kernels)), np.float64):
             if inverse is not None:
                 _scale_segment(segment, *block, inverse[g])
-            segment_matvec(segment, share, *block, means[group.indices[g]])
+            segment_matvec(segment, share, *block, means[shared.indices[g]])
 
 
 def _inverse_root(diagonal: np.ndarray) -> np.ndarray:

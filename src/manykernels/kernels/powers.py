@@ -54,8 +54,8 @@ class PowerOfSum(ParametricKernel):
         names = column_names(X)
         places = [resolve_columns(kernel.columns, X) for kernel in self.kernels]
         return [
-            kernel.name(kernel.label or describe_columns(kernel.columns, own, names, X.shape[1]))
-            for kernel, own in zip(self.kernels, places, strict=True)
+            kernel.name(kernel.label or describe_columns(kernel.columns, columns, names, X.shape[1]))
+            for kernel, columns in zip(self.kernels, places, strict=True)
         ]
 
     def compute(self, X: Any, Z: Any, weights: np.ndarray) -> np.ndarray:
@@ -66,14 +66,14 @@ class PowerOfSum(ParametricKernel):
 
     def derivative_forms(self, X: Any, weights: np.ndarray, beta: np.ndarray) -> np.ndarray:
         A = self.degree * self._sum(X, X, weights) ** (self.degree - 1)
-        found = [self._features(k, X) for k in range(weights.size)]
-        features = [own for own in found if own is not None]
+        features_or_none = [self._features(k, X) for k in range(weights.size)]
+        features = [factor for factor in features_or_none if factor is not None]
         if len(features) < weights.size:
             A *= np.outer(beta, beta)
             return np.array([np.vdot(A, self._one(k, X, X)) for k in range(weights.size)])
         # beta' (A o F F') beta is the sum of (beta o f)' A (beta o f) over the columns f: one product for all kernels.
         stacked = beta[:, None] * np.hstack(features)
-        owner = np.repeat(np.arange(weights.size), [own.shape[1] for own in features])
+        owner = np.repeat(np.arange(weights.size), [factor.shape[1] for factor in features])
         return np.bincount(owner, np.sum(stacked * (A @ stacked), axis=0), minlength=weights.size)
 
     def _sum(self, X: Any, Z: Any, weights: np.ndarray) -> np.ndarray:
@@ -83,8 +83,8 @@ class PowerOfSum(ParametricKernel):
         return total
 
     def _one(self, k: int, X: Any, Z: Any) -> np.ndarray:
-        own = resolve_columns(self.kernels[k].columns, X)
-        return self.kernels[k].compute(X[:, own], Z[:, own])
+        columns = resolve_columns(self.kernels[k].columns, X)
+        return self.kernels[k].compute(X[:, columns], Z[:, columns])
 
     def _features(self, k: int, X: Any) -> np.ndarray | None:
         return self.kernels[k].features(X[:, resolve_columns(self.kernels[k].columns, X)])
@@ -93,6 +93,6 @@ class PowerOfSum(ParametricKernel):
         """Return each feature's part of the weight, a kernel's being divided over its columns."""
         out = np.zeros(n_features)
         for weight, kernel in zip(weights, self.kernels, strict=True):
-            own = resolve_columns(kernel.columns, X)
-            out[own] += weight / own.size
+            columns = resolve_columns(kernel.columns, X)
+            out[columns] += weight / columns.size
         return out

@@ -66,32 +66,32 @@ class KernelProduct(Kernel):
         label: str | None = None,
     ) -> None:
         super().__init__(columns, group, label)
-        self.kernels, self.places = list(kernels), [list(own) for own in places]
+        self.kernels, self.places = list(kernels), [list(columns_of) for columns_of in places]
 
     def compute(self, X: Any, Z: Any) -> np.ndarray:
         out = np.ones((X.shape[0], Z.shape[0]))
-        for (kernel, own), power in self._powers().items():
-            out *= kernel.compute(X[:, list(own)], Z[:, list(own)]) ** power
+        for (kernel, columns), power in self._powers().items():
+            out *= kernel.compute(X[:, list(columns)], Z[:, list(columns)]) ** power
         return out
 
     def diagonal(self, X: Any) -> np.ndarray:
         out = np.ones(X.shape[0])
-        for (kernel, own), power in self._powers().items():
-            out *= kernel.diagonal(X[:, list(own)]) ** power
+        for (kernel, columns), power in self._powers().items():
+            out *= kernel.diagonal(X[:, list(columns)]) ** power
         return out
 
     def factor(self, X: Any) -> np.ndarray | None:
         """Return the products of the columns of all factors: of small rank if all of theirs are."""
         out = np.ones((X.shape[0], 1))
-        for kernel, own in zip(self.kernels, self.places, strict=True):
-            factor = kernel.factor(X[:, own])
+        for kernel, columns in zip(self.kernels, self.places, strict=True):
+            factor = kernel.factor(X[:, columns])
             if factor is None or out.shape[1] * factor.shape[1] > X.shape[0]:
                 return None
             out = (out[:, :, None] * factor[:, None, :]).reshape(X.shape[0], -1)
         return out
 
     def _powers(self) -> Counter:
-        return Counter((kernel, tuple(own)) for kernel, own in zip(self.kernels, self.places, strict=True))
+        return Counter((kernel, tuple(columns)) for kernel, columns in zip(self.kernels, self.places, strict=True))
 
     @property
     def trusted(self) -> bool:
@@ -235,7 +235,7 @@ class BoundProducts(BoundFamily):
         all that they can become, of which none is negative if M is definite. If it is not, nothing is known, unless
         none was dropped.
         """
-        found: Best | None = None
+        best: Best | None = None
         beam: list[tuple[tuple[int, ...], np.ndarray]] = [((), M)]
         dropped = -np.inf
         for d in range(1, self.degree + 1):
@@ -249,15 +249,15 @@ class BoundProducts(BoundFamily):
                     options.setdefault(key, (float(values[j]), float(bounds[j]), b))
                 if d < self.degree:
                     dropped = max(dropped, float(bounds[order[4 * _BEAM :]].max(initial=-np.inf)))
-            key = max(options, key=lambda own: options[own][0])
-            if found is None or options[key][0] > found.value:
-                found = Best(self.member(key), options[key][0], np.inf)
-            ranked = sorted(options, key=lambda own: -options[own][1])
+            key = max(options, key=lambda option: options[option][0])
+            if best is None or options[key][0] > best.value:
+                best = Best(self.member(key), options[key][0], np.inf)
+            ranked = sorted(options, key=lambda option: -options[option][1])
             if d < self.degree:
-                dropped = max([dropped, *(options[own][1] for own in ranked[_BEAM:])])
-                beam = [(own, self._extended(beam[options[own][2]], own)) for own in ranked[:_BEAM]]
-        assert found is not None
-        return found._replace(bound=max(found.value, dropped if definite or dropped == -np.inf else np.inf))
+                dropped = max([dropped, *(options[option][1] for option in ranked[_BEAM:])])
+                beam = [(option, self._extended(beam[options[option][2]], option)) for option in ranked[:_BEAM]]
+        assert best is not None
+        return best._replace(bound=max(best.value, dropped if definite or dropped == -np.inf else np.inf))
 
     def _bounds(self, A: np.ndarray, d: int) -> np.ndarray:
         """Return for each further factor what the products that go on after degree d do not exceed."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from manykernels.compute.triangles import pack_rows, row_offset
 from manykernels.kernels.base import ElementwiseKernel, Kernel, base_matrix
-from manykernels.kernels.missing import observed, spread, there
+from manykernels.kernels.missing import observed, seen_rows, with_zeros
 from manykernels.kernels.precomputed import Precomputed
 
 
@@ -25,7 +26,7 @@ class BoundKernel:
 
 
 @dataclass(frozen=True)
-class KernelGroup:
+class SharedDistances:
     """Kernels on the same columns with the same base; ``indices`` are their places in the bank."""
 
     kernels: tuple[Kernel, ...]
@@ -34,7 +35,7 @@ class KernelGroup:
     base: str | None
 
     def view(self, X: Any) -> Any:
-        """Return the group's columns of X."""
+        """Return the columns of X that its kernels see."""
         if self.positions.size == X.shape[1] and np.array_equal(self.positions, np.arange(X.shape[1])):
             return X
         return X[:, self.positions]
@@ -42,7 +43,7 @@ class KernelGroup:
     def blocks(
         self, V: Any, W: Any, wanted: Iterable[int], dtype: type = np.float64
     ) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield (place in the group, kernel block of shape (len(V), len(W))) for the wanted kernels.
+        """Yield (place among its kernels, kernel block of shape (len(V), len(W))) for the wanted kernels.
 
         With float32, distances are rounded as in :meth:`segments`, and so are Gaussian kernels.
         """
@@ -50,33 +51,34 @@ class KernelGroup:
         if left is not None or right is not None:
             yield from self._scattered(V, W, left, right, wanted, dtype)
             return
-        wanted, shared, unit = list(wanted), None, 1.0
+        base: np.ndarray | None = None
+        wanted, unit = list(wanted), 1.0
         if self.base is not None:
-            shared, unit = base_matrix(self.base, V, W)
-            shared = shared.astype(self._base_type(wanted, unit, dtype), copy=False)
+            base, unit = base_matrix(self.base, V, W)
+            base = base.astype(self._base_type(unit, dtype), copy=False)
         for g in wanted:
-            kernel = self.kernels[g]
-            if shared is not None and isinstance(kernel, ElementwiseKernel):
-                yield g, kernel.apply(shared if g == wanted[-1] else shared.copy(), unit)
+            kernel = self._elementwise[g]
+            if base is not None and kernel is not None:
+                yield g, kernel.apply(base if g == wanted[-1] else base.copy(), unit)
             else:
-                yield g, np.array(kernel.compute(V, W), dtype=np.float64)
+                yield g, np.array(self.kernels[g].compute(V, W), dtype=np.float64)
 
     def _scattered(
         self, V: Any, W: Any, left: np.ndarray | None, right: np.ndarray | None, wanted: Iterable[int], dtype: type
     ) -> Iterator[tuple[int, np.ndarray]]:
         """Yield the blocks of views that some rows lack: zeros there, and no kernel is asked about such a row."""
-        V, W = there(V, left), there(W, right)
+        V, W = seen_rows(V, left), seen_rows(W, right)
         shape = (len(V) if left is None else left.size, len(W) if right is None else right.size)
         if len(V) == 0 or len(W) == 0:
             yield from ((g, np.zeros(shape, dtype)) for g in wanted)
             return
         for g, block in self.blocks(V, W, wanted, dtype):
-            yield g, spread(spread(block, left).T, right).T
+            yield g, with_zeros(with_zeros(block, left).T, right).T
 
     def segments(
         self, V: Any, start: int, stop: int, wanted: Iterable[int], dtype: type = np.float32
     ) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield (place in the group, packed rows start:stop of the kernel matrix of V) for the wanted kernels.
+        """Yield (place among its kernels, packed rows start:stop of the kernel matrix of V) for the wanted kernels.
 
         With float32, distances are rounded, which moves no Gaussian kernel value by more than
         3e-8; inner products stay in float64, since powers of them may be large.
@@ -89,54 +91,65 @@ class KernelGroup:
                 pack_rows(block, segment)
                 yield g, segment
             return
-        shared: np.ndarray | None = None
+        base: np.ndarray | None = None
         wanted, unit = list(wanted), 1.0
         if self.base is not None:
             values, unit = base_matrix(self.base, rows, columns)
-            shared = np.empty(size, self._base_type(wanted, unit, dtype))
-            pack_rows(values, shared)
+            base = np.empty(size, self._base_type(unit, dtype))
+            pack_rows(values, base)
         for g in wanted:
-            kernel = self.kernels[g]
-            if shared is not None and isinstance(kernel, ElementwiseKernel):
-                yield g, kernel.apply(shared.copy(), unit)
+            kernel = self._elementwise[g]
+            if base is not None and kernel is not None:
+                yield g, kernel.apply(base.copy(), unit)
             else:
                 segment = np.empty(size)
-                kernel.pack(V, start, stop, segment)
+                self.kernels[g].pack(V, start, stop, segment)
                 yield g, segment
 
-    def _base_type(self, wanted: Iterable[int], unit: float, dtype: type) -> type:
+    @cached_property
+    def _elementwise(self) -> tuple[ElementwiseKernel | None, ...]:
+        """The kernels that are functions of the base, None for others: asked once, and not for each block."""
+        return tuple(kernel if isinstance(kernel, ElementwiseKernel) else None for kernel in self.kernels)
+
+    @cached_property
+    def _exact_units(self) -> dict[float, bool]:
+        """For the units that were met, whether the base is to be kept in double precision."""
+        return {}
+
+    def _base_type(self, unit: float, dtype: type) -> type:
         """Return the type to keep the base in: only distances may be rounded, and only beside widths like them."""
-        kernels = [kernel for kernel in (self.kernels[g] for g in wanted) if isinstance(kernel, ElementwiseKernel)]
-        exact = self.base != "distance" or any(kernel.needs_double(unit) for kernel in kernels)
-        return np.float64 if exact else dtype
+        if unit not in self._exact_units:
+            narrow = any(kernel.needs_double(unit) for kernel in self._elementwise if kernel is not None)
+            self._exact_units[unit] = self.base != "distance" or narrow
+        return np.float64 if self._exact_units[unit] else dtype
 
     def diagonal(self, g: int, V: Any) -> np.ndarray:
         """Return the diagonal of the kernel at place ``g``, 0 for rows that lack the view."""
         mask = observed(V)
-        return spread(self.kernels[g].diagonal(there(V, mask)), mask)
+        return with_zeros(self.kernels[g].diagonal(seen_rows(V, mask)), mask)
 
     def diagonals(self, V: Any) -> Iterator[np.ndarray]:
-        """Yield the diagonals of all kernels of the group."""
+        """Yield the diagonals of all its kernels."""
         mask, numbers = observed(V), {}
-        V = there(V, mask)
+        V = seen_rows(V, mask)
         for kernel in self.kernels:
             if isinstance(kernel, Precomputed):  # sample numbers are checked once for all matrices of an order
                 order = kernel.K.shape[0]
                 if order not in numbers:
                     numbers[order] = kernel.numbers_in(V)
-                yield spread(kernel.whole_diagonal()[numbers[order]], mask)
+                yield with_zeros(kernel.whole_diagonal()[numbers[order]], mask)
             else:
-                yield spread(kernel.diagonal(V), mask)
+                yield with_zeros(kernel.diagonal(V), mask)
 
     def factor(self, g: int, V: Any, error: float | None, max_rank: int) -> np.ndarray | None:
         """Return a factor of the kernel at place ``g``: an exact one, or one with an error of at most ``error``."""
         mask, kernel = observed(V), self.kernels[g]
-        V = there(V, mask)
-        found = kernel.factor(V) if error is None else kernel.low_rank_factor(V, error, max_rank)
-        return None if found is None else spread(found, mask)
+        V = seen_rows(V, mask)
+        factor = kernel.factor(V) if error is None else kernel.low_rank_factor(V, error, max_rank)
+        return None if factor is None else with_zeros(factor, mask)
 
 
-def make_groups(bound: Sequence[BoundKernel], indices: Iterable[int] | None = None) -> list[KernelGroup]:
+def by_distances(bound: Sequence[BoundKernel], indices: Iterable[int] | None = None) -> list[SharedDistances]:
     """Gather the kernels (or those at ``indices``) that share columns and base, in order of first appearance."""
     members: dict[tuple, list[int]] = {}
     for k in range(len(bound)) if indices is None else indices:
@@ -144,7 +157,7 @@ def make_groups(bound: Sequence[BoundKernel], indices: Iterable[int] | None = No
         base = kernel.base if isinstance(kernel, ElementwiseKernel) else None
         members.setdefault((base, bound[k].positions.tobytes()), []).append(k)
     return [
-        KernelGroup(
+        SharedDistances(
             kernels=tuple(bound[k].kernel for k in places),
             indices=np.array(places),
             positions=bound[places[0]].positions,
@@ -154,11 +167,11 @@ def make_groups(bound: Sequence[BoundKernel], indices: Iterable[int] | None = No
     ]
 
 
-def make_views(groups: Sequence[KernelGroup], X: Any) -> list[Any]:
-    """Return the columns of X that each group sees; groups on the same columns share them."""
-    found: dict[bytes, Any] = {}
-    for group in groups:
-        key = group.positions.tobytes()
-        if key not in found:
-            found[key] = group.view(X)
-    return [found[group.positions.tobytes()] for group in groups]
+def make_views(all_shared: Sequence[SharedDistances], X: Any) -> list[Any]:
+    """Return the columns of X that each entry sees; those on the same columns share them."""
+    views: dict[bytes, Any] = {}
+    for shared in all_shared:
+        key = shared.positions.tobytes()
+        if key not in views:
+            views[key] = shared.view(X)
+    return [views[shared.positions.tobytes()] for shared in all_shared]

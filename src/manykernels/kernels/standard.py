@@ -149,8 +149,8 @@ def choose(X: Any) -> Choice:
 def _typical_distance(X: Any) -> float:
     """Return the median distance of two different samples, of some that are spread over X; 1 where there is none."""
     rows = np.unique(np.linspace(0, X.shape[0] - 1, _ROWS_COMPARED).astype(int))
-    some = X.tocsr()[rows].astype(np.float64)
-    squares = squared_distances(some, some)[np.triu_indices(rows.size, 1)]
+    sample = X.tocsr()[rows].astype(np.float64)
+    squares = squared_distances(sample, sample)[np.triu_indices(rows.size, 1)]
     squares = squares[squares > 0]  # NaN and samples that are the same say nothing
     return float(np.sqrt(np.median(squares))) if squares.size else 1.0
 

@@ -116,11 +116,11 @@ def racdm(
     constants = np.full(x.size, float(first))
     for k in range(steps):
         i = int(rng.integers(x.size))
-        here, slope = x[i], derivative(x, i)
-        x[i] = here - slope / constants[i]
+        value, slope = x[i], derivative(x, i)
+        x[i] = value - slope / constants[i]
         while slope * derivative(x, i) < 0.0:
             constants[i] *= 2.0
-            x[i] = here - slope / constants[i]
+            x[i] = value - slope / constants[i]
         constants[i] *= 0.5
         if watch is not None:
             watch(k + 1, x)

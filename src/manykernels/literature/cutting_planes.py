@@ -98,13 +98,13 @@ class CuttingPlanes:
         """Whether the bounds met long ago: the programs have no more digits, and d has half as many."""
         return self.n_met > _PATIENCE
 
-    def mean_machine(self, here: SearchPoint) -> Iterate:
-        """Return a machine with the mean beta, to start from; its decision values are those of ``here``."""
+    def mean_machine(self, point: SearchPoint) -> Iterate:
+        """Return a machine with the mean beta, to start from; its decision values are those of ``point``."""
         shares = self.shares * self._scales()
         active = np.flatnonzero(shares)
-        beta = sum((shares[i] * self._betas[i] for i in active), np.zeros_like(here.machine.beta))
+        beta = sum((shares[i] * self._betas[i] for i in active), np.zeros_like(point.machine.beta))
         intercept = sum((shares[i] * self._intercepts[i] for i in active), np.zeros(beta.shape[0]))
-        return Iterate(beta, here.machine.decision, intercept)
+        return Iterate(beta, point.machine.decision, intercept)
 
     @property
     def unit(self) -> float:

@@ -64,39 +64,39 @@ def hessian(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start:
 class _NewtonSteps(WeightSearch):
     share = 0.1
 
-    def advance(self, here: SearchPoint) -> SearchPoint | None:
+    def advance(self, point: SearchPoint) -> SearchPoint | None:
         """Return the point after one step; if J does not fall along it, the same weights with a more exact machine."""
-        trial = self._step(here)
+        trial = self._step(point)
         if trial is None and self.share > _LEAST_SHARE:
             self.share *= 0.1
-            return self.evaluate(here.weights, here.machine)
+            return self.evaluate(point.weights, point.machine)
         return trial
 
-    def _step(self, here: SearchPoint) -> SearchPoint | None:
+    def _step(self, point: SearchPoint) -> SearchPoint | None:
         """Halve the step to the model's minimum until it lowers J by enough, and return that point."""
         try:
-            step = self._minimum(here) - here.weights
+            step = self._minimum(point) - point.weights
         except LinAlgError:
             return None
         for _ in range(_MOST_HALVINGS):
-            promised = -float(here.gradient @ step)
-            if not promised > _ARMIJO * here.error:
+            promised = -float(point.gradient @ step)
+            if not promised > _ARMIJO * point.error:
                 return None
-            trial = self.evaluate(np.maximum(here.weights + step, 0.0), here.machine)
-            if trial.value < here.value - _ARMIJO * promised:
+            trial = self.evaluate(np.maximum(point.weights + step, 0.0), point.machine)
+            if trial.value < point.value - _ARMIJO * promised:
                 return trial
             step = 0.5 * step
         return None
 
-    def _minimum(self, here: SearchPoint) -> np.ndarray:
+    def _minimum(self, point: SearchPoint) -> np.ndarray:
         """Return the weights at the minimum of the quadratic model; K is combined with those of the point."""
-        K = self.problem.bank.combine(here.weights, out=self.K).array
-        H = np.zeros((here.weights.size, here.weights.size))
-        for t, beta in enumerate(here.machine.beta):
+        K = self.problem.bank.combine(point.weights, out=self.K).array
+        H = np.zeros((point.weights.size, point.weights.size))
+        for t, beta in enumerate(point.machine.beta):
             products = self.problem.bank.matvecs(beta, on_support=True)
-            H += Curvature(self.problem, K, here.machine, products, t, mu=0.0).hessian
+            H += Curvature(self.problem, K, point.machine, products, t, mu=0.0).hessian
         H[np.diag_indices_from(H)] += _RIDGE * H.diagonal().max()
         # On the simplex adding a constant to the gradient changes nothing, and this one keeps the minimum on it.
-        lifted = here.gradient - 2.0 * H.diagonal().max()
-        aim = best_weights(lifted, H, here.weights, p=1)
+        lifted = point.gradient - 2.0 * H.diagonal().max()
+        aim = best_weights(lifted, H, point.weights, p=1)
         return aim / aim.sum()

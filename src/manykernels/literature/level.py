@@ -79,20 +79,20 @@ class _LevelMethod(WeightSearch):
         self.planes = CuttingPlanes(problem, 1.0)
         self.active = np.empty(0, int)
 
-    def advance(self, here: SearchPoint) -> SearchPoint | None:
+    def advance(self, point: SearchPoint) -> SearchPoint | None:
         """Return the machine at the nearest point of the level set."""
         planes = self.planes
         if planes.are_at_their_end:
             return None
-        planes.add(here)
+        planes.add(point)
         lowest = planes.lowest()
         if lowest is None:
             return None
         level = planes.lower + _LEVEL * (planes.upper - planes.lower)
-        nearest = self._projected(here.weights, level / planes.unit)
+        nearest = self._projected(point.weights, level / planes.unit)
         # Where the bounds have met, rounding may leave no point below the level.
         weights = lowest if nearest is None else nearest
-        return self.evaluate(weights, here.machine, planes.needed)
+        return self.evaluate(weights, point.machine, planes.needed)
 
     def _projected(self, weights: np.ndarray, level: float) -> np.ndarray | None:
         """Return the nearest weights at which no plane is above the level; None if none are found.

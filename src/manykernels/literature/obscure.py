@@ -113,7 +113,7 @@ class _Walk:
             theta.walk,
             theta.s,
             theta.pairs.triangle,
-            theta.own,
+            theta.squares,
             theta.y,
             theta.gain,
             order,

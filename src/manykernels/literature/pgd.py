@@ -48,13 +48,13 @@ def pgd(
 
 
 class _Descent(ProjectedGradient):
-    def search(self, here: Trial, length: float) -> Trial | None:
+    def search(self, point: Trial, length: float) -> Trial | None:
         """Return the first of the points P(d - s g) that lowers W by enough."""
         share = 1.0
         for _ in range(MOST_HALVINGS):
-            weights = self.norm.project(here.weights - share * here.gradient)
-            there = self.evaluate(weights, here.machine)
-            if there.value <= here.value - ENOUGH * float(here.gradient @ (here.weights - weights)):
-                return there
+            weights = self.norm.project(point.weights - share * point.gradient)
+            trial = self.evaluate(weights, point.machine)
+            if trial.value <= point.value - ENOUGH * float(point.gradient @ (point.weights - weights)):
+                return trial
             share *= 0.5
         return None

@@ -59,12 +59,12 @@ class _CuttingPlanes(WeightSearch):
         super().__init__(problem, tol)
         self.planes = CuttingPlanes(problem, exponent(problem.norm))
 
-    def advance(self, here: SearchPoint) -> SearchPoint | None:
+    def advance(self, point: SearchPoint) -> SearchPoint | None:
         """Return the machine at the lowest point of the maximum of the planes."""
         if self.planes.are_at_their_end:
             return None
-        self.planes.add(here)
+        self.planes.add(point)
         weights = self.planes.lowest()
         if weights is None:
             return None
-        return self.evaluate(weights, self.planes.mean_machine(here), self.planes.needed)
+        return self.evaluate(weights, self.planes.mean_machine(point), self.planes.needed)

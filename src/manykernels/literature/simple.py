@@ -96,33 +96,33 @@ class ReducedGradient(WeightSearch):
             # The combined kernels at both ends of a step, and the change between them for a step of length 1.
             self.K_here, self.K_end, self.change = (problem.bank.workspace() for _ in range(3))
 
-    def advance(self, here: SearchPoint) -> SearchPoint | None:
+    def advance(self, point: SearchPoint) -> SearchPoint | None:
         """Return the point after one direction; if J does not fall, the same weights with a more exact machine."""
-        if np.any((here.weights > 0.0) & (here.weights < _LEAST_WEIGHT)):
+        if np.any((point.weights > 0.0) & (point.weights < _LEAST_WEIGHT)):
             # A weight of 1e-20 would end the step before J has changed by more than its error.
-            here = self.evaluate(_without(here.weights, _LEAST_WEIGHT), here.machine)
-        trial = self._descend(here)
-        if trial.value < here.value:
+            point = self.evaluate(_without(point.weights, _LEAST_WEIGHT), point.machine)
+        trial = self._descend(point)
+        if trial.value < point.value:
             return trial
         self.share *= 0.1
-        return self.evaluate(here.weights, here.machine) if self.share > _LEAST_SHARE else None
+        return self.evaluate(point.weights, point.machine) if self.share > _LEAST_SHARE else None
 
-    def _descend(self, here: SearchPoint) -> SearchPoint:
+    def _descend(self, point: SearchPoint) -> SearchPoint:
         """Set weights to 0 one after the other while J falls, then search along the remaining direction."""
-        pivot = int(here.weights.argmax())
-        direction = reduced_direction(here.weights, here.gradient, pivot)
+        pivot = int(point.weights.argmax())
+        direction = reduced_direction(point.weights, point.gradient, pivot)
         if self.has_matrix:
-            self._combine(here.weights, self.K_here)
+            self._combine(point.weights, self.K_here)
             self._combine(np.maximum(direction, 0.0), self.change)
             self.change.array -= self._combine(np.maximum(-direction, 0.0), self.K_end).array
         while direction.max() > 0.0 > direction.min():
             shrinking = np.flatnonzero(direction < 0.0)
-            lengths = here.weights[shrinking] / -direction[shrinking]
+            lengths = point.weights[shrinking] / -direction[shrinking]
             first, length = int(shrinking[lengths.argmin()]), float(lengths.min())
-            end = self._end(here, direction, length, first)
-            if end.value >= here.value:
-                return self._search(here, end)
-            here = end
+            end = self._end(point, direction, length, first)
+            if end.value >= point.value:
+                return self._search(point, end)
+            point = end
             if first == pivot:
                 break  # only the pivot could give weight to those that still rise
             if self.has_matrix:
@@ -130,7 +130,7 @@ class ReducedGradient(WeightSearch):
                 self._hand_over(first, pivot, direction[first])
             direction[first] = direction[pivot] = 0.0
             direction[pivot] = -direction.sum()
-        return here
+        return point
 
     def _combine(self, weights: np.ndarray, out: CombinedMatrix) -> CombinedMatrix:
         return self.problem.bank.combine(weights, out=out)
@@ -141,29 +141,29 @@ class ReducedGradient(WeightSearch):
             alone = self._combine(np.eye(1, self.problem.bank.n_kernels, kernel)[0], self.K_end)
             add_scaled(alone.array, factor, self.change.array)
 
-    def _end(self, here: SearchPoint, direction: np.ndarray, length: float, first: int) -> SearchPoint:
+    def _end(self, point: SearchPoint, direction: np.ndarray, length: float, first: int) -> SearchPoint:
         """Return the point at which the first weight becomes 0."""
-        weights = here.weights + length * direction
+        weights = point.weights + length * direction
         weights[first] = 0.0
         weights = _without(weights, _ROUNDING)
         if not self.has_matrix:
-            return self.evaluate(weights, here.machine)
+            return self.evaluate(weights, point.machine)
         self.K_end.array[...] = self.K_here.array
         add_scaled(self.change.array, length, self.K_end.array)
-        return self.solved(weights, self.K_end, here.machine)
+        return self.solved(weights, self.K_end, point.machine)
 
-    def _search(self, here: SearchPoint, end: SearchPoint) -> SearchPoint:
+    def _search(self, point: SearchPoint, end: SearchPoint) -> SearchPoint:
         """Return the lowest point between here and the end by a golden section search."""
 
         def at(share: float) -> SearchPoint:
-            weights = (1.0 - share) * here.weights + share * end.weights
+            weights = (1.0 - share) * point.weights + share * end.weights
             if not self.has_matrix:
-                return self.evaluate(weights, here.machine)
+                return self.evaluate(weights, point.machine)
             np.multiply(self.K_end.array, share, out=self.K.array)
             add_scaled(self.K_here.array, 1.0 - share, self.K.array)
-            return self.solved(weights, self.K, here.machine)
+            return self.solved(weights, self.K, point.machine)
 
-        return golden_section(at, min(here, end, key=_value))
+        return golden_section(at, min(point, end, key=_value))
 
 
 def golden_section(at: Callable[[float], SearchPoint], best: SearchPoint) -> SearchPoint:

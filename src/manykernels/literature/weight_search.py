@@ -61,7 +61,7 @@ class WeightSearch(ABC):
         self.K = problem.bank.workspace()
 
     @abstractmethod
-    def advance(self, here: SearchPoint) -> SearchPoint | None:
+    def advance(self, point: SearchPoint) -> SearchPoint | None:
         """Return the next point; None if there is none."""
 
     @property
@@ -80,13 +80,13 @@ class WeightSearch(ABC):
         norm = self.problem.norm
         weights = norm.initial_weights(self.problem.bank.n_kernels) if start is None else norm.scaled(start)
         # A start may already be the solution: only a machine that is exact enough shows that.
-        here: SearchPoint | None = self.evaluate(weights, None, np.inf if start is None else 0.1 * self.tol)
-        while here is not None:
-            certificate = self.problem.certificate(here.weights, here.machine, here.quad_forms)
-            self.recorder.record(here.weights, here.machine, certificate)
+        point: SearchPoint | None = self.evaluate(weights, None, np.inf if start is None else 0.1 * self.tol)
+        while point is not None:
+            certificate = self.problem.certificate(point.weights, point.machine, point.quad_forms)
+            self.recorder.record(point.weights, point.machine, certificate)
             is_over = certificate.within(self.tol) or len(self.recorder.trace) >= max_iter
-            is_over |= not np.all(np.isfinite(here.quad_forms))  # nothing can be learned from such a point
-            here = None if is_over or self.is_at_its_end else self.advance(here)
+            is_over |= not np.all(np.isfinite(point.quad_forms))  # nothing can be learned from such a point
+            point = None if is_over or self.is_at_its_end else self.advance(point)
 
     def evaluate(self, weights: np.ndarray, begin: Iterate | None, most: float = np.inf) -> SearchPoint:
         """Solve with these weights: one combining pass and an inner solve.

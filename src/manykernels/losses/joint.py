@@ -108,7 +108,7 @@ class OneVsRest(JointLoss):
         return np.where(codes[:, None] == classes, 1.0, -1.0)
 
     def descent(self, y: Any, z: np.ndarray) -> tuple[float, np.ndarray]:
-        # The pull towards the target is the dual point at which the loss is supported.
+        # The pull toward the target is the dual point at which the loss is supported.
         return float(self.loss.value(y, z).sum()), self.loss.dual_pull(y, z, np.ones_like(z))[1]
 
     def step(self, y: Any, z: np.ndarray, score: Callable[[int, float], float]) -> tuple[float, float, np.ndarray]:

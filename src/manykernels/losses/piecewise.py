@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from manykernels.compute.scales import spread
+from manykernels.compute.scales import deviation_unit
 from manykernels.losses.base import Box, Loss
 from manykernels.losses.codes import EPSILON_INSENSITIVE, HINGE, Compiled
 
@@ -96,7 +96,7 @@ class EpsilonInsensitive(Loss):
         return -C, +C
 
     def box(self, y: np.ndarray, C: np.ndarray) -> Box:
-        return Box(y, *self.domain(y, C), epsilon=self.epsilon, unit=spread(y))
+        return Box(y, *self.domain(y, C), epsilon=self.epsilon, unit=deviation_unit(y))
 
     def dual_parts(self, y: np.ndarray, C: np.ndarray) -> list[tuple[float, np.ndarray, np.ndarray]]:
         """Return the positive and the negative part of beta: the conjugate has a kink at 0."""

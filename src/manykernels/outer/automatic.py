@@ -48,7 +48,7 @@ def automatic(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, star
 
     For p near 1 ``newton`` for few samples and ``multilevel_newton`` for many, otherwise
     ``group_lasso``, unless samples are many and kernels few; ``spg`` for penalties without a closed form and
-    for kernels that are no sum. Where the combined kernel does not fit into memory, a part of the samples gives the
+    for kernels that are not a sum. Where the combined kernel does not fit into memory, a part of the samples gives the
     first weights. Parameters and result are theirs.
     """
     result: Result | None = None
@@ -109,9 +109,9 @@ def _coarse_weights(problem: Problem) -> np.ndarray | None:
         size //= 2
     if size < _FEWEST or not has_both_classes(problem, size):
         return None
-    part = problem.tail(size)
+    tail = problem.tail(size)
     with silent():
-        return automatic(replace(part, C=part.C * (problem.y.shape[1] / size)), tol=_COARSE_GAP).weights
+        return automatic(replace(tail, C=tail.C * (problem.y.shape[1] / size)), tol=_COARSE_GAP).weights
 
 
 def _steps_in_weights(norm: Norm, sizes: Sizes) -> bool:

@@ -56,7 +56,7 @@ class FamilyProblem(MachineProblem):
             self.loss.dual_pull(y, np.full(y.shape, near * b), C)[1]
             for y, C, b in zip(self.y, self.C, start.intercept, strict=True)
         ]
-        beta = np.array([self.feasible(own, t) for t, own in enumerate(pulled)])
+        beta = np.array([self.feasible(pull, t) for t, pull in enumerate(pulled)])
         return self.machine(beta, np.zeros(self.y.shape))
 
 

@@ -20,7 +20,7 @@ def automatic_family(problem: FamilyProblem, *, random_state: Any = None, **opti
 
 
 def ckl(problem: FamilyProblem, **options: Any) -> FamilyResult:
-    """Run greedy selection that moves towards the best kernel, without learning the weights of the others anew."""
+    """Run greedy selection that moves toward the best kernel, without learning the weights of the others anew."""
     return greedy(problem, corrective=False, **options)
 
 

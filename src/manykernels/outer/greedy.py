@@ -4,7 +4,7 @@
 
 The derivative of J in direction of a kernel is -1/2 beta' K beta, so the best kernel of the family is the one with the
 largest quadratic form. The fully corrective variant (infinite kernel learning) re-learns all weights whenever a kernel
-joins; the other (continuously parametrized kernel learning) moves towards the new kernel by an exact line search.
+joins; the other (continuously parametrized kernel learning) moves toward the new kernel by an exact line search.
 
 The dual value at beta is -sum_i conj_i(beta_i) - 1/2 max_k q_k, with the maximum over the whole family: the gap is that
 of Frank and Wolfe. It is exact where the search for the best kernel is, and else a lower bound of the true gap.
@@ -50,7 +50,7 @@ def greedy(
     max_iter : int
         Most kernels to take in.
     corrective : bool
-        Re-learn all weights when a kernel joins, or only move towards it.
+        Re-learn all weights when a kernel joins, or only move toward it.
 
     Returns
     -------
@@ -109,7 +109,7 @@ class _Selection:
             except KeyboardInterrupt:
                 if not (is_listened_to() and self.trace):
                     raise
-                # Half of a step is none: the model is the last that was certified.
+                # Half of a step does not count: the model is the last that was certified.
                 self.interrupted = True
                 self.weights, self.machine = certified
                 break
@@ -156,7 +156,7 @@ class _Selection:
         return moved
 
     def _move(self, k: int) -> bool:
-        """Move the weights towards kernel k as far as that lowers the objective."""
+        """Move the weights toward kernel k as far as that lowers the objective."""
         problem, aim = self._restricted(), np.zeros_like(self.weights)
         aim[k] = 1.0
         K = problem.bank.combine(self.weights, out=self._K)
@@ -164,21 +164,21 @@ class _Selection:
         change.array -= K.array
         machines: dict[float, Machine] = {0.0: self.machine}
 
-        def slope(part: float) -> float:
+        def slope(share: float) -> float:
             """The derivative of the objective along the way: -1/2 beta' (N - K) beta, rising."""
-            if part not in machines:
-                nearest = machines[min(machines, key=lambda own: abs(own - part))]
-                np.multiply(part, change.array, out=self._between.array)
+            if share not in machines:
+                nearest = machines[min(machines, key=lambda length: abs(length - share))]
+                np.multiply(share, change.array, out=self._between.array)
                 self._between.array += K.array
-                machines[part] = problem.solve(self._between, nearest, self._inner_tol())
+                machines[share] = problem.solve(self._between, nearest, self._inner_tol())
                 self.n_solves += 1
-            beta = machines[part].beta
+            beta = machines[share].beta
             return -0.5 * float(np.sum(beta * change.product(beta)))
 
-        part = _root(slope)
-        if part == 0.0:
+        share = _root(slope)
+        if share == 0.0:
             return False
-        self.weights = (1.0 - part) * self.weights + part * aim
+        self.weights = (1.0 - share) * self.weights + share * aim
         self._solve()
         return True
 

@@ -476,9 +476,9 @@ class InteriorPoint:
         grown = self.complementarity(point.plus(min(1.0, _TO_BOUNDARY * length), whole))
         if length >= _LEAST_WHOLE and grown <= _MOST_GROWTH * mu:
             return whole
-        part = newton.direction(target, affine, reach**2)
-        is_short = length < _LEAST_WHOLE * self._longest(part)
-        return part if is_short or not grown <= _MOST_GROWTH * mu else whole
+        shortened = newton.direction(target, affine, reach**2)
+        is_short = length < _LEAST_WHOLE * self._longest(shortened)
+        return shortened if is_short or not grown <= _MOST_GROWTH * mu else whole
 
     def _longest(self, step: Unknowns) -> float:
         """Return the longest step, at most 1, that keeps every variable and multiplier non-negative."""

@@ -96,7 +96,7 @@ class NewtonSystem:
         return 2.0 * slope - sums, 2.0 * (bend - np.diag(method.mixed.sums(held)))
 
     def direction(self, mu: float, affine: Unknowns | None, share: float = 1.0) -> Unknowns:
-        """Return the Newton direction towards products equal to ``mu``, with a share of Mehrotra's correction."""
+        """Return the Newton direction toward products equal to ``mu``, with a share of Mehrotra's correction."""
         method, point = self.method, self.method.point
         c_d = method.omega * mu - point.d * point.s
         c_lower = mu - point.z_lower * self.above
@@ -220,8 +220,8 @@ class SampleSide:
         B = scaled.T @ scaled
         B *= 2.0
         for t in range(n_tasks):
-            own = slice(t * n, (t + 1) * n)
-            B[own, own] += K
+            block = slice(t * n, (t + 1) * n)
+            B[block, block] += K
         B[np.diag_indices_from(B)] += diagonal.ravel()
         self.L = cholesky(B.T, lower=True, overwrite_a=True, check_finite=False)
         self.tasks = n_tasks if intercept else 0

@@ -46,10 +46,10 @@ def multilevel_newton(
     """
     near = None
     for size in _sizes(problem) if start is None and "tail" in problem.can else ():
-        part = problem.tail(size)
+        tail = problem.tail(size)
         with silent():
-            result = reduced_newton(part, tol=_COARSE_GAP, start=start, near=near)
-        start, near = result.weights, near_kernels(part, part.quad_forms(result.machine), tol)
+            result = reduced_newton(tail, tol=_COARSE_GAP, start=start, near=near)
+        start, near = result.weights, near_kernels(tail, tail.quad_forms(result.machine), tol)
     return reduced_newton(problem, tol=tol, max_iter=max_iter, start=start, near=near)
 
 
@@ -68,5 +68,5 @@ def _sizes(problem: Problem) -> list[int]:
 
 def has_both_classes(problem: Problem, size: int) -> bool:
     """Return whether no task's targets are all the same in the last ``size`` samples."""
-    part = problem.y[:, -size:]
-    return bool(np.all(part.min(axis=1) < part.max(axis=1)))
+    targets = problem.y[:, -size:]
+    return bool(np.all(targets.min(axis=1) < targets.max(axis=1)))

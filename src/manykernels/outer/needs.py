@@ -8,7 +8,7 @@ from manykernels.core.solver import Need, Sizes
 from manykernels.losses import Loss
 from manykernels.norms import Norm
 
-# Most kernels that a working set has where the norm selects few, beside two a group.
+# Most kernels that a working set has where the norm selects few, beside two per group.
 _WORKING_SET = 200
 # Numbers that a second-order method keeps for each kernel of its working set, sample and task.
 PRODUCTS = 4

@@ -301,20 +301,20 @@ class _Run:
 
     def _next_set(self, chosen: np.ndarray, solution: InteriorSolution, quad_forms: np.ndarray) -> np.ndarray:
         """Add what violates its condition; for p = 1, let go of what has lost its weight."""
-        own = quad_forms[np.searchsorted(self.candidates, chosen)]
+        forms = quad_forms[np.searchsorted(self.candidates, chosen)]
         tau = self._level(quad_forms)
         if self.fixed_tau is not None and self.p == 1:
             tau = np.full(tau.size, self.fixed_tau)
         elif self.p == 1:
             # At the optimum tau is the largest form of the set; a rough solution's multiplier may be far below it.
-            tau = self._largest_in_group(chosen, np.maximum(solution.tau, own))
+            tau = self._largest_in_group(chosen, np.maximum(solution.tau, forms))
         new = np.setdiff1d(self._important(quad_forms, tau, _MOST_NEW), chosen)
         if new.size == 0 and self.p == 1 and self._is_solved(solution):
             # Beside large losses rounding may leave the multiplier far above the forms; those decide.
-            new = np.setdiff1d(self._important(quad_forms, self._largest_in_group(chosen, own), _MOST_NEW), chosen)
+            new = np.setdiff1d(self._important(quad_forms, self._largest_in_group(chosen, forms), _MOST_NEW), chosen)
         if self.p > 1 or new.size == 0 or solution.certificate.gap > 0.01:
             return np.union1d(chosen, new)
-        lost = solution.weights * tau[chosen] < 1e-4 * self._weight_unit(chosen, solution) * (tau[chosen] - own)
+        lost = solution.weights * tau[chosen] < 1e-4 * self._weight_unit(chosen, solution) * (tau[chosen] - forms)
         return np.union1d(chosen[~lost], new)
 
     def _is_solved(self, solution: InteriorSolution) -> bool:

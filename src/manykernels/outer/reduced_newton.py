@@ -13,7 +13,7 @@ e_i^2 / mu takes the place of conj''. One
 step minimizes the quadratic model over the weights (:mod:`manykernels.outer.quadratic_model`), and the same equation
 says where the machine's solution will be: the inner solver starts there. Near the optimum the gap falls
 quadratically. Where a step does not lower J as the model promised, a growing multiple of the identity is added to H:
-the step turns towards the gradient and becomes shorter, until it does.
+the step turns toward the gradient and becomes shorter, until it does.
 
 All this happens on a working set of kernels; a step costs their products with beta, one factorization of the free
 samples in single precision and one warm inner solve. A full pass of quadratic forms is made only where the gap on the
@@ -185,25 +185,25 @@ class _Run:
         elif near is None:
             near, self.target = np.flatnonzero(start), np.inf  # a full pass comes first
         self._choose(np.union1d(near, np.flatnonzero(start)))
-        here = self._evaluate(self.problem.norm.scaled(start[self.chosen]), machine, _FIRST_GAP)
-        best = here.gap
+        point = self._evaluate(self.problem.norm.scaled(start[self.chosen]), machine, _FIRST_GAP)
+        best = point.gap
         while True:
-            if here.gap <= self.target or self._is_at_its_end():
-                if self._certify(here) or self._is_at_its_end() or len(self.recorder.trace) >= self.max_iter:
+            if point.gap <= self.target or self._is_at_its_end():
+                if self._certify(point) or self._is_at_its_end() or len(self.recorder.trace) >= self.max_iter:
                     return
-                here = self._grown(here)
-                best = here.gap
+                point = self._grown(point)
+                best = point.gap
             try:
-                there = self._advance(here)
+                trial = self._advance(point)
             except LinAlgError:
-                there = None
-            if there is None:
-                self._certify(here)
+                trial = None
+            if trial is None:
+                self._certify(point)
                 return
-            is_progress = there.gap < _PROGRESS * best or here.value - there.value > _GAIN * there.gap * there.value
+            is_progress = trial.gap < _PROGRESS * best or point.value - trial.value > _GAIN * trial.gap * trial.value
             self.stalled = 0 if is_progress else self.stalled + 1
-            best = min(best, there.gap)
-            here = there
+            best = min(best, trial.gap)
+            point = trial
 
     def _is_at_its_end(self) -> bool:
         return self.stalled > _PATIENCE or self.recorder.is_stuck
@@ -220,16 +220,16 @@ class _Run:
 
     def _choose(self, chosen: np.ndarray) -> None:
         self.chosen = chosen
-        self.own = self.problem  # the last working set leaves its room to the next
-        self.own = replace(self.problem, bank=self.problem.bank.subset(chosen))
+        self.subproblem = self.problem  # the last working set leaves its room to the next
+        self.subproblem = replace(self.problem, bank=self.problem.bank.subset(chosen))
 
     def _evaluate(self, weights: np.ndarray, start: Iterate | None, expected_gap: float) -> _Evaluation:
         """Solve with these weights of the working set."""
-        K = self.own.bank.combine(weights, out=self.K)
+        K = self.subproblem.bank.combine(weights, out=self.K)
         return self._examined(weights, self.recorder.solve(K, start, max(self.tol, expected_gap)))
 
     def _examined(self, weights: np.ndarray, machine: Machine) -> _Evaluation:
-        products = np.array([self.own.bank.matvecs(beta, on_support=True) for beta in machine.beta])
+        products = np.array([self.subproblem.bank.matvecs(beta, on_support=True) for beta in machine.beta])
         quad_forms = np.maximum(np.einsum("tkn,tn->k", products, machine.beta), 0.0)
         return _Evaluation(
             weights,
@@ -241,24 +241,24 @@ class _Run:
             certificate=self.problem.certificate(weights, machine, quad_forms),
         )
 
-    def _certify(self, here: _Evaluation) -> bool:
+    def _certify(self, point: _Evaluation) -> bool:
         """Make a full pass; return whether the gap is reached."""
         weights = np.zeros(self.problem.bank.n_kernels)
-        weights[self.chosen] = here.weights
-        self.every = self.problem.quad_forms(here.machine)
-        certificate = self.problem.certificate(weights, here.machine, self.every)
-        self.recorder.record(weights, here.machine, certificate)
+        weights[self.chosen] = point.weights
+        self.every = self.problem.quad_forms(point.machine)
+        certificate = self.problem.certificate(weights, point.machine, self.every)
+        self.recorder.record(weights, point.machine, certificate)
         return certificate.within(self.tol)
 
-    def _grown(self, here: _Evaluation) -> _Evaluation:
-        """Go on with the kernels that the last full pass shows to matter, and with smaller gaps if there are no new."""
+    def _grown(self, point: _Evaluation) -> _Evaluation:
+        """Go on with the kernels that the last full pass shows to matter, and with smaller gaps if none is new."""
         near = near_kernels(self.problem, self.every, self.tol)
-        after = np.union1d(near, self.chosen[here.weights > 0])
+        after = np.union1d(near, self.chosen[point.weights > 0])
         if np.isin(after, self.chosen).all():
-            self.target = max(_SMALLER * here.gap, _LAST * self.tol)
-            return here
+            self.target = max(_SMALLER * point.gap, _LAST * self.tol)
+            return point
         weights = np.zeros(self.problem.bank.n_kernels)
-        weights[self.chosen] = here.weights
+        weights[self.chosen] = point.weights
         new = np.setdiff1d(after, self.chosen)
         # Where the kernels so far are singular, the model holds only for tiny weights of the new ones: give them some.
         share = min(_NEW_SHARE, self.recorder.trace[-1].gap)
@@ -266,32 +266,34 @@ class _Run:
         weights[new] = share / new.size
         self._choose(after)
         self.stalled, self.target = 0, max(_SMALLER * share, self.tol)
-        return self._evaluate(self.problem.norm.scaled(weights[after]), here.machine, share)
+        return self._evaluate(self.problem.norm.scaled(weights[after]), point.machine, share)
 
-    def _advance(self, here: _Evaluation) -> _Evaluation | None:
+    def _advance(self, point: _Evaluation) -> _Evaluation | None:
         """Make one step that lowers the objective; None if there is no such step left."""
         n_tasks = self.problem.y.shape[0]
-        mu = here.gap * here.value / self.problem.y.size
-        tasks = [Curvature(self.own, self.K.array, here.machine, here.products[t], t, mu) for t in range(n_tasks)]
+        mu = point.gap * point.value / self.problem.y.size
+        tasks = [
+            Curvature(self.subproblem, self.K.array, point.machine, point.products[t], t, mu) for t in range(n_tasks)
+        ]
         hessian = np.sum([task.hessian for task in tasks], axis=0)
-        gradient = -0.5 * here.quad_forms
+        gradient = -0.5 * point.quad_forms
         if not (np.all(np.isfinite(gradient)) and np.all(np.isfinite(hessian))):
-            return None  # of values that overflow there is no model
-        unit = float(here.quad_forms.max())
+            return None  # values that overflow have no model
+        unit = float(point.quad_forms.max())
         while True:
             damped = hessian + self.damping * unit * np.eye(gradient.size)
-            aim = self.problem.norm.scaled(best_weights(gradient, damped, here.weights, self.p))
-            change = aim - here.weights
+            aim = self.problem.norm.scaled(best_weights(gradient, damped, point.weights, self.p))
+            change = aim - point.weights
             beta = np.array([task.moved(change) for task in tasks])
-            start = Iterate(beta, here.machine.decision, here.machine.intercept)
+            start = Iterate(beta, point.machine.decision, point.machine.intercept)
             promised = -float(gradient @ change + 0.5 * change @ hessian @ change)
-            there = self._evaluate(aim, start, min(_EXPECTED * here.gap, promised / here.value))
-            gained = here.value - there.value
-            is_uncertain = abs(gained - promised) <= here.error + there.error and there.gap < here.gap
-            if gained > max(0.1 * promised, 0.0) or is_uncertain or there.gap <= self.target:
+            trial = self._evaluate(aim, start, min(_EXPECTED * point.gap, promised / point.value))
+            gained = point.value - trial.value
+            is_uncertain = abs(gained - promised) <= point.error + trial.error and trial.gap < point.gap
+            if gained > max(0.1 * promised, 0.0) or is_uncertain or trial.gap <= self.target:
                 if gained > 0.75 * promised:
                     self.damping = self.damping / 10 if self.damping > 1e-3 else 0.0
-                return there
+                return trial
             if self._is_at_its_end() or self.damping > 1e8:
                 return None
             self.damping = max(10 * self.damping, 1e-2)

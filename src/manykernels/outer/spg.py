@@ -175,28 +175,28 @@ class ProjectedGradient:
 
     def solve(self, max_iter: int, start: np.ndarray | None, random_state: Any) -> None:
         """Step until the stopping rule holds or no step is left."""
-        here = self.evaluate(self._first_weights(start, random_state), None)
+        point = self.evaluate(self._first_weights(start, random_state), None)
         before: Trial | None = None
-        self.average = here.value
-        self._record(here)
+        self.average = point.value
+        self._record(point)
         still = 0
         for _ in range(max_iter - 1):
-            if self._is_done(here):
+            if self._is_done(point):
                 break
-            length = self.step_length(here, before)
-            there = self.search(here, length)
-            if there is None:
+            length = self.step_length(point, before)
+            trial = self.search(point, length)
+            if trial is None:
                 break
-            self._tune(there)
-            still = still + 1 if there.value == here.value else 0
-            if there.weights is not here.weights:  # else it is the same point, evaluated more exactly
-                before = here
-            here = there
-            self._record(here)
+            self._tune(trial)
+            still = still + 1 if trial.value == point.value else 0
+            if trial.weights is not point.weights:  # else it is the same point, evaluated more exactly
+                before = point
+            point = trial
+            self._record(point)
             if still > _STILL or (self.has_gap and self.recorder.is_drowned(self.K)):
                 break
         else:
-            self._is_done(here)
+            self._is_done(point)
 
     def _first_weights(self, start: np.ndarray | None, random_state: Any) -> np.ndarray:
         m = self.problem.bank.n_kernels
@@ -223,10 +223,10 @@ class ProjectedGradient:
         return Trial(weights, machine, value, -0.5 * forms, self.norm.penalty_gradient(weights), certificate)
 
     def target(self, point: Trial, length: float | np.ndarray) -> np.ndarray:
-        """Return where a step of this length (one a weight) goes: prox(d - length grad J), or P(d - length grad W)."""
+        """Return where a step of this length (one per weight) goes: prox(d - length grad J) or P(d - length grad W)."""
         norm, aim = self.norm, point.weights - length * point.smooth
-        found = norm.prox(aim, length) if self.options.proximal else None
-        return norm.project(aim - length * point.pull) if found is None else found
+        projected = norm.prox(aim, length) if self.options.proximal else None
+        return norm.project(aim - length * point.pull) if projected is None else projected
 
     def projected_gradient(self, point: Trial) -> np.ndarray:
         """Return d minus the target of a step of length 1, which vanishes at a stationary point."""
@@ -262,74 +262,76 @@ class ProjectedGradient:
 
     # -- steps --------------------------------------------------------------------------------------------------
 
-    def step_length(self, here: Trial, before: Trial | None) -> float:
+    def step_length(self, point: Trial, before: Trial | None) -> float:
         """Return lambda of equation (6), or 1 over the projected gradient at first."""
         if not self.options.spectral:
             return 1.0
         if before is None:
-            slope = np.abs(here.gradient if self._is_scaled else self.projected_gradient(here)).max()
+            slope = np.abs(point.gradient if self._is_scaled else self.projected_gradient(point)).max()
             return float(np.clip(1.0 / max(slope, 1e-300), _SHORTEST_LENGTH, self.longest))
-        change, bend = here.weights - before.weights, here.gradient - before.gradient
+        change, bend = point.weights - before.weights, point.gradient - before.gradient
         if self._takes_prox:
-            bend = here.smooth - before.smooth
+            bend = point.smooth - before.smooth
         curvature = float(change @ bend)
         if curvature <= 0:
             return self.longest
-        return float(np.clip(change @ (change / self._metric(here)) / curvature, _SHORTEST_LENGTH, self.longest))
+        return float(np.clip(change @ (change / self._metric(point)) / curvature, _SHORTEST_LENGTH, self.longest))
 
     def _metric(self, point: Trial) -> np.ndarray | float:
         """Return by what the gradient is multiplied, entry by entry, before a step."""
         weights = point.weights
         return np.maximum(weights, _SMALL * max(float(weights.max()), 1e-300)) if self._is_scaled else 1.0
 
-    def search(self, here: Trial, length: float) -> Trial | None:
+    def search(self, point: Trial, length: float) -> Trial | None:
         """Return the next point along the spectral direction, or this one with more digits; None if none helps."""
-        aim = self.target(here, length * self._metric(here))
-        direction = here.weights - aim
+        aim = self.target(point, length * self._metric(point))
+        direction = point.weights - aim
         if not np.all(np.isfinite(direction)):
             return None
-        slope = float(here.gradient @ direction)
+        slope = float(point.gradient @ direction)
         if self._takes_prox:
             penalty = self.norm.penalty
-            slope = float(here.smooth @ direction) + penalty(here.weights) - penalty(aim)
-        share = self._first_share(here, direction)
+            slope = float(point.smooth @ direction) + penalty(point.weights) - penalty(aim)
+        share = self._first_share(point, direction)
         for _ in range(MOST_HALVINGS):
-            there = self.evaluate(np.maximum(here.weights - share * direction, 0.0), here.machine)
-            if there.value <= self._reference(here) - ENOUGH * share * slope or self._is_done(there):
-                self._remember(here, there, share, slope, float(direction @ (direction / self._metric(here))) / length)
-                return there
+            trial = self.evaluate(np.maximum(point.weights - share * direction, 0.0), point.machine)
+            if trial.value <= self._reference(point) - ENOUGH * share * slope or self._is_done(trial):
+                self._remember(
+                    point, trial, share, slope, float(direction @ (direction / self._metric(point))) / length
+                )
+                return trial
             share *= 0.5
             # A gain below the inner solver's own error cannot be seen: shorter steps would only cost solves.
-            is_drowned = share < _SHORTEST or share * slope <= here.machine.gap
+            is_drowned = share < _SHORTEST or share * slope <= point.machine.gap
             if is_drowned and self.inner_tol > _FINEST and self.options.tune_precision:
-                self._tune(there)
+                self._tune(trial)
                 self.inner_tol = max(0.1 * self.inner_tol, _FINEST)
-                return self.evaluate(here.weights, here.machine)
+                return self.evaluate(point.weights, point.machine)
         return None
 
-    def _first_share(self, here: Trial, direction: np.ndarray) -> float:
+    def _first_share(self, point: Trial, direction: np.ndarray) -> float:
         """Return how much of the direction to try first: all, unless it leads away from a minimum to another one.
 
         Where there may be several, no weight changes by more than the largest weight, or 1 if that is less than 1.
         """
         if "quad_forms" in self.problem.bank.can:
             return 1.0
-        return min(1.0, max(float(here.weights.max()), 1.0) / max(float(np.abs(direction).max()), 1e-300))
+        return min(1.0, max(float(point.weights.max()), 1.0) / max(float(np.abs(direction).max()), 1e-300))
 
-    def _reference(self, here: Trial) -> float:
-        return max(self.average, here.value) if self.options.non_monotone else here.value
+    def _reference(self, point: Trial) -> float:
+        return max(self.average, point.value) if self.options.non_monotone else point.value
 
-    def _remember(self, here: Trial, there: Trial, share: float, slope: float, bend: float) -> None:
+    def _remember(self, point: Trial, trial: Trial, share: float, slope: float, bend: float) -> None:
         """Update the running average and its memory (11 and 12)."""
         promised = share * slope - 0.5 * share**2 * bend
-        ratio = (here.value - there.value) / promised if promised > 0 else 0.0
+        ratio = (point.value - trial.value) / promised if promised > 0 else 0.0
         if _GOOD[0] <= ratio <= _GOOD[1]:
             self.memory += _MEMORY_STEP
         elif not _BAD[0] <= ratio <= _BAD[1]:
             self.memory -= _MEMORY_STEP
         self.memory = float(np.clip(self.memory, *_MEMORY))
         mass = self.memory * self.mass + 1.0
-        self.average = (self.memory * self.mass * self.average + there.value) / mass
+        self.average = (self.memory * self.mass * self.average + trial.value) / mass
         self.mass = mass
 
     def _tune(self, point: Trial) -> None:

@@ -5,7 +5,7 @@
 A kernel drawn with probability s_k gives the unbiased estimate -q_k / (2 s_k) e_k of the gradient. Drawn in proportion
 to its q_k, the estimate has the length of the gradient's 1-norm whatever kernel it is, so that the work grows with that
 norm and not with the number of kernels. With the map 1/2 ||.||_2^2 the projection is a scaling, and the combined kernel
-is updated by one matrix a step. After T steps of length 1 / sqrt(B T) the mean of the weights has, in expectation, an
+is updated by one matrix per step. After T steps of length 1 / sqrt(B T) the mean of the weights has, in expectation, an
 objective within sqrt(B / T) of the best, where 2 B bounds the squared estimates (Corollary 4.3). The lengths here are 1
 / sqrt(sum of the squared estimates so far), which is as good without knowing B, and later steps weigh more in the mean.
 
@@ -164,8 +164,8 @@ class MirrorWalk:
         self.weights = np.r_[self.weights, np.zeros(len(self.collection) - self.weights.size)]
         self.mean = np.r_[self.mean, np.zeros(len(self.collection) - self.mean.size)]
         # Step k weighs k, or all steps the same.
-        part = 2.0 / (self.n_steps + 1.0) if self.length is None else 1.0 / self.n_steps
-        self.mean += part * (self.scale * self.weights - self.mean)
+        share = 2.0 / (self.n_steps + 1.0) if self.length is None else 1.0 / self.n_steps
+        self.mean += share * (self.scale * self.weights - self.mean)
         self.machine = self.problem.solve(CombinedMatrix(self.scale * self.K), self.machine, 1e-4)
         seconds, n_active = time.perf_counter() - self._started, int(np.count_nonzero(self.weights))
         self.trace.append(Step(self.n_steps, seconds, self.machine.objective, np.nan, n_active, 0.0))
@@ -188,8 +188,8 @@ def _finished(walk: MirrorWalk, tol: float, corrective: bool, interrupted: bool)
     weights = weights / float(np.linalg.norm(weights))
     active = np.flatnonzero(weights)
     bank = walk.collection.bank(active)
-    found = _learned(walk, bank, weights[active], tol, corrective)
-    return replace(found, result=replace(found.result, interrupted=interrupted))
+    learned = _learned(walk, bank, weights[active], tol, corrective)
+    return replace(learned, result=replace(learned.result, interrupted=interrupted))
 
 
 def _learned(walk: MirrorWalk, bank: PackedBank, weights: np.ndarray, tol: float, corrective: bool) -> FamilyResult:
@@ -199,11 +199,11 @@ def _learned(walk: MirrorWalk, bank: PackedBank, weights: np.ndarray, tol: float
     n_solves = walk.n_steps + 1
     if corrective:
         with silent():
-            found = automatic(problem, tol=tol, start=weights)
-        n_solves += found.n_inner_solves
+            solved = automatic(problem, tol=tol, start=weights)
+        n_solves += solved.n_inner_solves
         # Rounded kernel values can lead the finite solver astray at a large C.
-        if found.certificate.primal <= problem.certificate(weights, machine, problem.quad_forms(machine)).primal:
-            weights, machine = found.weights, found.machine
+        if solved.certificate.primal <= problem.certificate(weights, machine, problem.quad_forms(machine)).primal:
+            weights, machine = solved.weights, solved.machine
     quad_forms = problem.quad_forms(machine)
     known = problem.certificate(weights, machine, quad_forms)
     bound, exact = walk.problem.family.norm_bound(outer_products(machine.beta))

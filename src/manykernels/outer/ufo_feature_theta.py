@@ -87,10 +87,10 @@ class FeatureTheta(Theta):
                 )
 
     def _advance_by_asking(self, rows: np.ndarray, phi: np.ndarray) -> None:
-        scores, own = np.empty((self.n_outputs, len(self.maps.bound))), np.empty(len(self.maps.bound))
+        scores, squares = np.empty((self.n_outputs, len(self.maps.bound))), np.empty(len(self.maps.bound))
         for i, features in zip(rows, phi, strict=True):
-            steps.project(self.v, features, scores, own)
-            step = self._ask(i, scores, own)
+            steps.project(self.v, features, scores, squares)
+            step = self._ask(i, scores, squares)
             if step is not None:
                 self.beta[i] += step
                 steps.add_features(self.walk, self.v, features, step)

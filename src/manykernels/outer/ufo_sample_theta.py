@@ -46,7 +46,7 @@ class SampleTheta(Theta):
         n, m = pairs.n_samples, pairs.n_kernels
         super().__init__(loss, y, C, rule, m, average)
         shape = (n, self.n_outputs, m)
-        self.pairs, self.own = pairs, np.ascontiguousarray(pairs.diagonals())
+        self.pairs, self.squares = pairs, np.ascontiguousarray(pairs.diagonals())
         self._values = pairs.triangle if pairs.is_held else None
         self.s = Scores(
             scores=np.zeros(shape),
@@ -62,7 +62,7 @@ class SampleTheta(Theta):
         self.begin(start)
 
     def begin(self, start: Start | None) -> None:
-        """Go on from another walk, whose steps enter the log as one a sample."""
+        """Go on from another walk, whose steps enter the log as one per sample."""
         if start is None:
             return
         super().begin(start)
@@ -86,12 +86,12 @@ class SampleTheta(Theta):
         if self.rule.loss == CUSTOM:
             self._advance_by_asking(block, values, places)
         else:
-            steps.walk_samples(self.rule, self.walk, self.s, values, self.own, self.y, self.gain, block, places)
+            steps.walk_samples(self.rule, self.walk, self.s, values, self.squares, self.y, self.gain, block, places)
 
     def _advance_by_asking(self, block: np.ndarray, values: np.ndarray, places: np.ndarray) -> None:
         for i, place in zip(block, places, strict=True):
             steps.catch_up(self.s, values, i, place)
-            step = self._ask(i, self.s.scores[i], self.own[i])
+            step = self._ask(i, self.s.scores[i], self.squares[i])
             if step is not None:
                 steps.enter(self.walk, self.s, i, step)
 
@@ -128,8 +128,8 @@ class SampleTheta(Theta):
     @staticmethod
     def _add_norms(products: np.ndarray, values: np.ndarray, total: np.ndarray) -> None:
         """Add the parts of some samples' rows; one after the other, since they are made double on the way."""
-        for own, rows in zip(products, values.reshape(*products.shape, -1), strict=True):
-            total += own @ rows
+        for product, rows in zip(products, values.reshape(*products.shape, -1), strict=True):
+            total += product @ rows
 
     def averaged(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         W = (self.beta[:, :, None] * self.walk.area - self.s.debt) / self.n_averaged
@@ -142,7 +142,7 @@ class SampleTheta(Theta):
     def _add_components(self, block: np.ndarray, W: np.ndarray, scores: np.ndarray) -> None:
         values, places = self._values_of(block)
         pieces = np.array_split(np.arange(block.size), n_threads())
-        parallel(lambda own: steps.add_components(values, W, block[own], places[own], scores), pieces)
+        parallel(lambda piece: steps.add_components(values, W, block[piece], places[piece], scores), pieces)
 
     def forget_average(self) -> None:
         super().forget_average()
@@ -163,5 +163,5 @@ class SampleTheta(Theta):
         values, places = self._values_of(samples)
         pending = int(np.sum(self.s.length[0] - self.s.seen[samples])) * self.pairs.n_kernels
         pieces = np.array_split(np.arange(samples.size), n_threads() if pending > _SMALL_PASS else 1)
-        parallel(lambda own: steps.catch_up_all(self.s, values, samples[own], places[own]), pieces)
+        parallel(lambda piece: steps.catch_up_all(self.s, values, samples[piece], places[piece]), pieces)
         return values, places[np.searchsorted(samples, order)]

@@ -65,9 +65,9 @@ def refresh(rule, walk):
     total, one_norm = 0.0, 0.0
     for k in range(squared.size):
         if coef[k] > 0.0:
-            part = coef[k] / largest
-            power = 1.0 if rule.power == 2.0 else np.exp((rule.power - 2.0) * np.log(part))
-            total += power * part * part
+            ratio = coef[k] / largest
+            power = 1.0 if rule.power == 2.0 else np.exp((rule.power - 2.0) * np.log(ratio))
+            total += power * ratio * ratio
             one_norm += power * coef[k]
             coef[k] *= power / np.sqrt(squared[k])
     factor = total ** (2.0 / rule.power - 1.0) / (rule.lam * t)
@@ -92,14 +92,14 @@ def descent(rule, y, z, g):
     """Write minus a subgradient to g; return the loss and the loss's part of the dual, loss(z) + g'z."""
     loss, offset = 0.0, 0.0
     if rule.loss == MULTICLASS_HINGE:
-        own, rival = int(y[0]), -1
+        label, rival = int(y[0]), -1
         for c in range(z.size):
             g[c] = 0.0
-            if c != own and (rival < 0 or z[c] > z[rival]):
+            if c != label and (rival < 0 or z[c] > z[rival]):
                 rival = c
-        if 1.0 - z[own] + z[rival] > 0.0:
-            g[own], g[rival] = 1.0, -1.0
-            loss, offset = 1.0 - z[own] + z[rival], 1.0
+        if 1.0 - z[label] + z[rival] > 0.0:
+            g[label], g[rival] = 1.0, -1.0
+            loss, offset = 1.0 - z[label] + z[rival], 1.0
         return loss, offset
     for c in range(z.size):
         g[c] = 0.0
@@ -126,14 +126,14 @@ def descent(rule, y, z, g):
 
 
 @njit(cache=True, nogil=True)
-def move(walk, scores, own, g):
+def move(walk, scores, squares, g):
     """Update the ||theta_k||^2 for theta += g phi(x); return whether that moves anything."""
     moved = False
     for c in range(g.size):
         if g[c] != 0.0:
             moved = True
-            for k in range(own.size):
-                walk.squared[k] += g[c] * (2.0 * scores[c, k] + g[c] * own[k])
+            for k in range(squares.size):
+                walk.squared[k] += g[c] * (2.0 * scores[c, k] + g[c] * squares[k])
     if moved:
         walk.clock[MADE_FOR] = 0.0
     return moved
@@ -173,42 +173,42 @@ _PAIRS, _EQUAL = 5, 1e-12
 
 
 @njit(cache=True, nogil=True)
-def trial_output(rule, walk, trial, along, own, step):
-    """Return the output along a direction after a step of this length: sum_k coef_k (along_k + step own_k)."""
-    for k in range(own.size):
-        trial.squared[k] = walk.squared[k] + step * (2.0 * along[k] + step * own[k])
+def trial_output(rule, walk, trial, along, squares, step):
+    """Return the output along a direction after a step of this length: sum_k coef_k (along_k + step squares_k)."""
+    for k in range(squares.size):
+        trial.squared[k] = walk.squared[k] + step * (2.0 * along[k] + step * squares[k])
     refresh(rule, trial)
     total = 0.0
-    for k in range(own.size):
-        total += trial.coef[k] * (along[k] + step * own[k])
+    for k in range(squares.size):
+        total += trial.coef[k] * (along[k] + step * squares[k])
     return total
 
 
 @njit(cache=True, nogil=True)
-def longest_ascent(rule, walk, trial, along, own, rise, bend, limit):
+def longest_ascent(rule, walk, trial, along, squares, rise, bend, limit):
     """Return a step length in [0, limit] near the maximum of the dual along a direction, and not beyond it.
 
     The derivative of the dual at a step s is rise - bend s - output(s); it falls.
     """
-    slope = rise - trial_output(rule, walk, trial, along, own, 0.0)
+    slope = rise - trial_output(rule, walk, trial, along, squares, 0.0)
     if slope <= _EQUAL * max(1.0, abs(rise)) or limit <= 0.0:
         return 0.0
     stiff = bend
-    for k in range(own.size):
-        stiff += trial.coef[k] * own[k]
+    for k in range(squares.size):
+        stiff += trial.coef[k] * squares[k]
     low, slope_low, high, slope_high, side = 0.0, slope, -1.0, 0.0, 0
     step = min(limit, slope / stiff) if stiff > 0.0 else limit
     for _ in range(_TRIALS):
-        here = rise - bend * step - trial_output(rule, walk, trial, along, own, step)
-        if here >= 0.0:
-            if step == limit or here <= _FLAT * slope:
+        slope_at_step = rise - bend * step - trial_output(rule, walk, trial, along, squares, step)
+        if slope_at_step >= 0.0:
+            if step == limit or slope_at_step <= _FLAT * slope:
                 return step
-            low, slope_low = step, here
+            low, slope_low = step, slope_at_step
             if side > 0:
                 slope_high *= 0.5  # the Illinois rule: an end that stays is trusted less and less
             side = 1
         else:
-            high, slope_high = step, here
+            high, slope_high = step, slope_at_step
             if side < 0:
                 slope_low *= 0.5
             side = -1
@@ -217,7 +217,7 @@ def longest_ascent(rule, walk, trial, along, own, rise, bend, limit):
 
 
 @njit(cache=True, nogil=True)
-def logistic_ascent(rule, walk, trial, along, own, y, beta, C):
+def logistic_ascent(rule, walk, trial, along, squares, y, beta, C):
     """Return the step to the maximum of the dual of the logistic loss, whose derivative is infinite at its ends.
 
     With beta = y C s(v), s the sigmoid, the maximum is where -v - y output(v) vanishes; that falls at least like -v,
@@ -225,18 +225,18 @@ def logistic_ascent(rule, walk, trial, along, own, y, beta, C):
     """
     share = min(max(y * beta / C, _LEAST_SHARE), 1.0 - _LEAST_SHARE)
     v = np.log(share / (1.0 - share))
-    first = -v - y * trial_output(rule, walk, trial, along, own, y * C * share - beta)
+    first = -v - y * trial_output(rule, walk, trial, along, squares, y * C * share - beta)
     near, at_near, far, at_far = v, first, v + first, np.nan
     for trials in range(2 * _TRIALS):
         bisect = not np.isfinite(at_far) or trials % 3 == 2
         v = 0.5 * (near + far) if bisect else near + (far - near) * at_near / (at_near - at_far)
-        here = -v - y * trial_output(rule, walk, trial, along, own, y * C / (1.0 + np.exp(-v)) - beta)
-        if here * first >= 0.0:
-            near, at_near = v, here
-            if abs(here) <= 1e-3 * min(abs(first), 1.0):
+        at_v = -v - y * trial_output(rule, walk, trial, along, squares, y * C / (1.0 + np.exp(-v)) - beta)
+        if at_v * first >= 0.0:
+            near, at_near = v, at_v
+            if abs(at_v) <= 1e-3 * min(abs(first), 1.0):
                 break
         else:
-            far, at_far = v, here
+            far, at_far = v, at_v
         if abs(far - near) <= 1e-12 * (1.0 + abs(v)):
             break
     # The near end lies between the start and the maximum.
@@ -244,12 +244,12 @@ def logistic_ascent(rule, walk, trial, along, own, y, beta, C):
 
 
 @njit(cache=True, nogil=True)
-def ascend_output(rule, walk, trial, y, C, beta, along, own):
+def ascend_output(rule, walk, trial, y, C, beta, along, squares):
     """Return the exact step of one output: the change of its coefficient."""
     if rule.loss == LOGISTIC:
-        return logistic_ascent(rule, walk, trial, along, own, y, beta, C)
+        return logistic_ascent(rule, walk, trial, along, squares, y, beta, C)
     z = 0.0
-    for k in range(own.size):
+    for k in range(squares.size):
         z += walk.coef[k] * along[k]
     rise, bend, low, high = y, 0.0, -C, C
     if rule.loss == HINGE:
@@ -266,12 +266,12 @@ def ascend_output(rule, walk, trial, y, C, beta, along, own):
             return 0.0
         low, high = min(0.0, sign * C), max(0.0, sign * C)
     if rise > z:
-        return longest_ascent(rule, walk, trial, along, own, rise, bend, high - beta)
-    return -longest_ascent(rule, walk, trial, -along, own, -rise, bend, beta - low)
+        return longest_ascent(rule, walk, trial, along, squares, rise, bend, high - beta)
+    return -longest_ascent(rule, walk, trial, -along, squares, -rise, bend, beta - low)
 
 
 @njit(cache=True, nogil=True)
-def ascend_pairs(rule, walk, trial, label, C, beta, scores, own, z, g):
+def ascend_pairs(rule, walk, trial, label, C, beta, scores, squares, z, g):
     """Write the exact steps of the multiclass hinge loss at a sample to g: the worst pair of classes, a few times.
 
     Moving along e_s - e_r raises the dual by z_r - z_s, where all but the own class count 1 more.
@@ -289,7 +289,7 @@ def ascend_pairs(rule, walk, trial, label, C, beta, scores, own, z, g):
             break
         limit = min(np.inf if r != label else beta[r], C - beta[s] if s == label else -beta[s])
         rise = (1.0 if s == label else 0.0) - (1.0 if r == label else 0.0)
-        step = longest_ascent(rule, walk, trial, scores[s] - scores[r], 2.0 * own, rise, 0.0, limit)
+        step = longest_ascent(rule, walk, trial, scores[s] - scores[r], 2.0 * squares, rise, 0.0, limit)
         if step == 0.0:
             break
         moved = True
@@ -297,9 +297,9 @@ def ascend_pairs(rule, walk, trial, label, C, beta, scores, own, z, g):
             g[c] += change
             # What is left over from a bound is rounding.
             beta[c] = 0.0 if abs(beta[c] + change) <= 1e-14 * C else beta[c] + change
-            for k in range(own.size):
-                walk.squared[k] += change * (2.0 * scores[c, k] + change * own[k])
-                scores[c, k] += change * own[k]
+            for k in range(squares.size):
+                walk.squared[k] += change * (2.0 * scores[c, k] + change * squares[k])
+                scores[c, k] += change * squares[k]
         refresh(rule, walk)
         outputs(scores, walk.coef, z)
     walk.clock[MADE_FOR] = 0.0
@@ -307,27 +307,27 @@ def ascend_pairs(rule, walk, trial, label, C, beta, scores, own, z, g):
 
 
 @njit(cache=True, nogil=True)
-def ascend(rule, walk, trial, y, C, beta, scores, own, z, g):
+def ascend(rule, walk, trial, y, C, beta, scores, squares, z, g):
     """Write the exact step at a sample to g: one output after the other, or one pair of classes."""
     g[:] = 0.0
     if rule.loss == MULTICLASS_HINGE:
-        return ascend_pairs(rule, walk, trial, int(y[0]), C, beta + g, scores.copy(), own, z, g)
+        return ascend_pairs(rule, walk, trial, int(y[0]), C, beta + g, scores.copy(), squares, z, g)
     moved = False
     for c in range(z.size):
         if c > 0 and moved:
             refresh(rule, walk)
-        step = ascend_output(rule, walk, trial, y[c], C, beta[c], scores[c], own)
+        step = ascend_output(rule, walk, trial, y[c], C, beta[c], scores[c], squares)
         if step != 0.0:
             g[c] = step
             moved = True
-            for k in range(own.size):
-                walk.squared[k] += step * (2.0 * scores[c, k] + step * own[k])
+            for k in range(squares.size):
+                walk.squared[k] += step * (2.0 * scores[c, k] + step * squares[k])
             walk.clock[MADE_FOR] = 0.0
     return moved
 
 
 @njit(cache=True, nogil=True)
-def foresee(rule, walk, trial, y, gain, scores, own, z, g):
+def foresee(rule, walk, trial, y, gain, scores, squares, z, g):
     """Write minus the gradient of a squared loss to g, taken where the step leads, not where it starts.
 
     That gradient is not bounded: with the first steps, which are long, it would grow without end. The loss is half the
@@ -340,9 +340,9 @@ def foresee(rule, walk, trial, y, gain, scores, own, z, g):
     for c in range(z.size):
         step, bend, short = 0.0, 1.0 / (curvature * gain), y[c] - z[c]
         if not is_hinge or y[c] > 0.0:
-            step = longest_ascent(rule, walk, trial, scores[c], own, y[c], bend, np.inf)
+            step = longest_ascent(rule, walk, trial, scores[c], squares, y[c], bend, np.inf)
         if step == 0.0 and (not is_hinge or y[c] < 0.0):
-            step = -longest_ascent(rule, walk, trial, -scores[c], own, -y[c], bend, np.inf)
+            step = -longest_ascent(rule, walk, trial, -scores[c], squares, -y[c], bend, np.inf)
         g[c] = step / gain
         if not is_hinge or short * y[c] > 0.0:
             loss += 0.5 * curvature * short**2
@@ -357,17 +357,17 @@ def trial_walk(walk):
 
 
 @njit(cache=True, nogil=True)
-def step_at(rule, walk, trial, scores, own, y, gain, beta, z, g):
+def step_at(rule, walk, trial, scores, squares, y, gain, beta, z, g):
     """Take a step at a sample with these scores: write it to g, and return whether it moves anything."""
     look(rule, walk, scores, z)
     if rule.exact:
-        return ascend(rule, walk, trial, y, gain, beta, scores, own, z, g)
+        return ascend(rule, walk, trial, y, gain, beta, scores, squares, z, g)
     if rule.loss in (SQUARED, SQUARED_HINGE):
-        loss, offset = foresee(rule, walk, trial, y, gain, scores, own, z, g)
+        loss, offset = foresee(rule, walk, trial, y, gain, scores, squares, z, g)
     else:
         loss, offset = descent(rule, y, z, g)
     count(walk, loss, offset, gain, g)
-    return move(walk, scores, own, g)
+    return move(walk, scores, squares, g)
 
 
 # -- theta as a sum over samples ------------------------------------------------------------------------------------
@@ -410,9 +410,9 @@ def catch_up(s, values, i, place):
         for c in range(s.beta.shape[1]):
             g = s.steps[u, c]
             if g != 0.0:
-                own = s.scores[i, c]
+                scores = s.scores[i, c]
                 for k in range(row.size):
-                    own[k] += g * row[k]
+                    scores[k] += g * row[k]
     s.seen[i] = s.length[0]
 
 
@@ -438,14 +438,14 @@ def enter(walk, s, i, g):
 
 
 @njit(cache=True, nogil=True)
-def walk_samples(rule, walk, s, values, own, y, gain, order, places):
+def walk_samples(rule, walk, s, values, squares, y, gain, order, places):
     """Take a step at each sample of ``order``; ``gain`` (n,) multiplies its loss."""
     z, g, trial = np.empty(s.beta.shape[1]), np.empty(s.beta.shape[1]), trial_walk(walk)
     for index in range(order.size):
         i = order[index]
         catch_up(s, values, i, places[index])
         s.visits[i] += 1.0
-        if step_at(rule, walk, trial, s.scores[i], own[i], y[i], gain[i], s.beta[i], z, g):
+        if step_at(rule, walk, trial, s.scores[i], squares[i], y[i], gain[i], s.beta[i], z, g):
             enter(walk, s, i, g)
 
 
@@ -492,14 +492,14 @@ class Vector(NamedTuple):
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def project(v, phi, scores, own):
+def project(v, phi, scores, squares):
     """Write the inner products of theta_k and of phi_k with phi_k, for every kernel."""
-    for k in range(own.size):
+    for k in range(squares.size):
         low, high = v.first[k], v.first[k + 1]
         total = 0.0
         for d in range(low, high):
             total += phi[d] * phi[d]
-        own[k] = total
+        squares[k] = total
         for c in range(v.theta.shape[0]):
             total = 0.0
             for d in range(low, high):
@@ -524,12 +524,12 @@ def add_features(walk, v, phi, g):
 def walk_features(rule, walk, v, phi, y, gain, order, beta, visits, remembers):
     """Take a step at each row of phi, sample ``order[row]``; ``beta`` and ``visits`` keep it if asked to."""
     n_outputs, m = v.theta.shape[0], v.first.size - 1
-    scores, own = np.empty((n_outputs, m)), np.empty(m)
+    scores, squares = np.empty((n_outputs, m)), np.empty(m)
     z, g, trial = np.empty(n_outputs), np.empty(n_outputs), trial_walk(walk)
     for row in range(phi.shape[0]):
         i = order[row]
-        project(v, phi[row], scores, own)
-        moved = step_at(rule, walk, trial, scores, own, y[i], gain[i], beta[i if remembers else 0], z, g)
+        project(v, phi[row], scores, squares)
+        moved = step_at(rule, walk, trial, scores, squares, y[i], gain[i], beta[i if remembers else 0], z, g)
         if remembers:
             beta[i] += g
             visits[i] += 1.0

@@ -188,7 +188,7 @@ class Theta(ABC):
         return np.array([self.loss.descent(y, np.zeros(self.n_outputs))[1] for y in self.y])
 
     def targets(self) -> Any:
-        """Return the targets as the loss takes them: a class number is one number a sample."""
+        """Return the targets as the loss takes them: a class number is one number per sample."""
         return self.y[:, 0].astype(np.int64) if self.rule.loss == MULTICLASS_HINGE else self.y
 
     def predictor(self) -> ThetaPredictor:
@@ -256,7 +256,7 @@ class Theta(ABC):
             dual=offset / self.rule.lam - self.norm.conjugate(slopes),
         )
 
-    def _ask(self, i: int, scores: np.ndarray, own: np.ndarray) -> np.ndarray | None:
+    def _ask(self, i: int, scores: np.ndarray, squares: np.ndarray) -> np.ndarray | None:
         """Take a step with a loss that is not compiled in; return it, None if it moves nothing."""
         z = np.empty(self.n_outputs)
         steps.look(self.rule, self.walk, scores, z)
@@ -264,11 +264,11 @@ class Theta(ABC):
         trial.clock[steps.NOW] = self.walk.clock[steps.NOW] + 1.0
 
         def score(c: int, g: float) -> float:
-            return float(steps.trial_output(self.rule, self.walk, trial, scores[c], own, self.gain[i] * g))
+            return float(steps.trial_output(self.rule, self.walk, trial, scores[c], squares, self.gain[i] * g))
 
         loss, offset, g = self.loss.step(self.y[i], z, score)
         self.offsets[i] += offset
         self.visits[i] += 1.0
         g = np.array(g, dtype=np.float64)
         steps.count(self.walk, loss, offset, self.gain[i], g)
-        return g if steps.move(self.walk, scores, own, g) else None
+        return g if steps.move(self.walk, scores, squares, g) else None

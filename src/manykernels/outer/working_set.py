@@ -24,7 +24,7 @@ def important_kernels(
     """
     tau = np.broadcast_to(tau, quad_forms.shape)
     if not np.any(tau > 0.0):
-        return np.arange(min(most, quad_forms.size))  # no form tells them apart
+        return np.arange(min(most, quad_forms.size))  # the forms cannot tell them apart
     if p == 1:
         peaks = bank.peaks(quad_forms)
         peaks = peaks[quad_forms[peaks] > tau[peaks]]

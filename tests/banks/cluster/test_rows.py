@@ -10,7 +10,7 @@ from sklearn.datasets import make_classification
 from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, load, mkl_path
 from manykernels.banks import Placement, Recipe, bind, on_workers
 from manykernels.banks.cluster import load_rows
-from manykernels.banks.cluster import row_block as on_worker
+from manykernels.banks.cluster import row_block as on_row_block
 from manykernels.banks.cluster.row_bank import RowBank, RowSource
 from manykernels.core.solver import Solver
 from manykernels.core.targets import Targets
@@ -55,7 +55,7 @@ def data(n=240, seed=0):
 
 def bank_of_rows(X, y, weight, targets, cuts=(0, 50, 130, 240), **settings):
     pieces = [slice(low, high) for low, high in pairwise(cuts)]
-    raw = Here([on_worker.RawBlock(X[own], y[own], weight[own]) for own in pieces])
+    raw = Here([on_row_block.RawBlock(X[own], y[own], weight[own]) for own in pieces])
     source = RowSource(raw, [(own.stop - own.start, X.shape[1]) for own in pieces])
     options = {"approximation": "nystroem", "rank": 30, "normalize": "mean_diag", "center": False, **settings}
     rng = np.random.default_rng(0)

@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.banks.asked import check_matrix, checked_places, checked_weights
-from manykernels.banks.cluster import shard as on_worker
+from manykernels.banks.argument_checks import check_matrix, checked_places, checked_weights
+from manykernels.banks.cluster import shard as on_shard
 from manykernels.banks.cluster.shards import Holding, Shards
 from manykernels.banks.cluster.workers import Workers
 from manykernels.banks.combining import put_together
@@ -67,13 +67,13 @@ def bind_on_workers(
     kernels.check_views(X, data.table)
     options = {"recipe": recipe, "precision": placement.precision}
     shards = Shards(Workers(placement.client), bound, X, weight, options, n_shards)
-    found = shards.persistent(
-        lambda: shards.gather([shards.submit(s, on_worker.learned_scales) for s in range(len(shards.members))])
+    learned = shards.persistent(
+        lambda: shards.gather([shards.submit(s, on_shard.learned_scales) for s in range(len(shards.members))])
     )
     scale, largest = np.empty(len(bound)), np.empty(len(bound))
-    for members, (own_scale, own_largest, _) in zip(shards.members, found, strict=True):
+    for members, (own_scale, own_largest, _) in zip(shards.members, learned, strict=True):
         scale[members], largest[members] = own_scale, own_largest
-    held = "single" if any(part[2] == "single" for part in found) else "double"
+    held = "single" if any(part[2] == "single" for part in learned) else "double"
     return DaskBank(
         shards,
         [Holding(s, None, members) for s, members in enumerate(shards.members)],
@@ -147,12 +147,11 @@ class DaskBank(PackedBank):
 
         def ask() -> np.ndarray:
             parts = [
-                (h.shard, self._shards.submit(h.shard, on_worker.weighted_sum, weights[h.places], h.local))
-                for h in used
+                (h.shard, self._shards.submit(h.shard, on_shard.weighted_sum, weights[h.places], h.local)) for h in used
             ]
-            return self._shards.workers.tree(on_worker.add, parts).result()
+            return self._shards.workers.tree(on_shard.add, parts).result()
 
-        return on_worker.unpacked(self._shards.persistent(ask), self.n_samples, out)
+        return on_shard.unpacked(self._shards.persistent(ask), self.n_samples, out)
 
     def quad_forms(self, beta: np.ndarray, subset: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
         """Return beta' K_k beta of the kernels of the subset (default: all).
@@ -160,29 +159,29 @@ class DaskBank(PackedBank):
         Of shape (len(subset),), or (n_tasks, len(subset)) for beta of shape (n_tasks, n).
         """
         self._check_length(beta)
-        return self._each(subset, np.shape(beta)[:-1], (), on_worker.ask, "quad_forms", (np.asarray(beta),))
+        return self._each(subset, np.shape(beta)[:-1], (), on_shard.ask, "quad_forms", (np.asarray(beta),))
 
     def inner_products(self, M: np.ndarray, subset: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
         """Return the Frobenius inner products <K_k, M> with a symmetric M of shape (n, n), shape (len(subset),)."""
         check_matrix(M, self.n_samples)
         triangle = packed(np.ascontiguousarray(M, dtype=np.float64))
-        return self._each(subset, (), (), on_worker.inner_products, Sent(triangle))
+        return self._each(subset, (), (), on_shard.inner_products, Sent(triangle))
 
     def centered_squares(self, weight: np.ndarray) -> np.ndarray:
         """Return ||K_c||_w^2 of all kernels, see ``manykernels.kernels.centered``."""
-        return self._each(None, (), (), on_worker.centered_squares, weight)
+        return self._each(None, (), (), on_shard.centered_squares, weight)
 
     def matvecs(
         self, beta: np.ndarray, subset: Sequence[int] | np.ndarray | None = None, *, on_support: bool = False
     ) -> np.ndarray:
         """Return K_k beta for the kernels of the subset (default: all), shape (len(subset), n)."""
         self._check_length(beta)
-        return self._each(subset, (), (self.n_samples,), on_worker.matvecs, np.asarray(beta), on_support)
+        return self._each(subset, (), (self.n_samples,), on_shard.matvecs, np.asarray(beta), on_support)
 
     def rows(self, indices: Sequence[int] | np.ndarray, subset: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
         """Return the given rows of the kernels of the subset, shape (len(subset), len(indices), n)."""
         rows = checked_places(indices, self.n_samples, "indices")
-        return self._each(subset, (), (rows.size, self.n_samples), on_worker.ask, "rows", (rows,))
+        return self._each(subset, (), (rows.size, self.n_samples), on_shard.ask, "rows", (rows,))
 
     def matrix(self, k: int) -> np.ndarray:
         """Return kernel k, shape (n, n)."""
@@ -192,7 +191,7 @@ class DaskBank(PackedBank):
 
     def diagonal(self, subset: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
         """Return the diagonals of the kernels of the subset, shape (len(subset), n)."""
-        return self._each(subset, (), (self.n_samples,), on_worker.ask, "diagonal", ())
+        return self._each(subset, (), (self.n_samples,), on_shard.ask, "diagonal", ())
 
     def _each(
         self,
@@ -217,8 +216,8 @@ class DaskBank(PackedBank):
         if subset is None:
             return self._holdings, self.n_kernels
         chosen = self._chosen(subset)
-        found = [holding.chosen(chosen) for holding in self._holdings]
-        return [holding for holding in found if holding is not None], chosen.size
+        parts = [holding.chosen(chosen) for holding in self._holdings]
+        return [holding for holding in parts if holding is not None], chosen.size
 
     # -- a few kernels ----------------------------------------------------------------------------------------------
 
@@ -251,7 +250,7 @@ class DaskBank(PackedBank):
 
     def tail(self, size: int) -> DaskBank:
         """Return the kernels on the last ``size`` samples, normalized as here; the workers' memory is shared."""
-        part = DaskBank(
+        tail = DaskBank(
             self._shards.tail(size),
             self._holdings,
             self.bound,
@@ -262,42 +261,43 @@ class DaskBank(PackedBank):
             self.precision,
             self.driver_bytes,
         )
-        part.spare = self.spare_beside_tail(size)
-        return part
+        tail.spare = self.spare_beside_tail(size)
+        return tail
 
     def _learned_of(self, chosen: np.ndarray) -> Normalization:
         """Return all that the workers learned of a few kernels."""
-        here = self.normalization.take(chosen)
+        normalization = self.normalization.take(chosen)
         if not (self.is_cosine or self.is_centered):
-            return here
+            return normalization
         holdings, _ = self._of(chosen)
-        found = self._shards.persistent(
+        learned = self._shards.persistent(
             lambda: self._shards.gather(
-                [self._shards.submit(h.shard, on_worker.normalization, h.local) for h in holdings]
+                [self._shards.submit(h.shard, on_shard.normalization, h.local) for h in holdings]
             )
         )
 
         def put(part: str, shape: tuple[int, ...]) -> np.ndarray:
             out = np.empty(shape)
-            for holding, own in zip(holdings, found, strict=True):
-                out[holding.places] = getattr(own, part)
+            for holding, learned_there in zip(holdings, learned, strict=True):
+                out[holding.places] = getattr(learned_there, part)
             return out
 
         square = (chosen.size, self.n_samples)
         return Normalization(
-            here.scale,
+            normalization.scale,
             put("inverse_norms", square) if self.is_cosine else None,
             put("means", square) if self.is_centered else None,
             put("totals", square[:1]) if self.is_centered else None,
-            here.largest,
+            normalization.largest,
         )
 
     def terms(self, weights: np.ndarray) -> Terms:
         """Return the combined kernel as a sum of the kernels with a positive weight."""
         weights = checked_weights(weights, self.n_kernels)
         active = np.flatnonzero(weights)
-        own = self._learned_of(active)
-        return Terms([self.bound[int(k)] for k in active], weights[active] * own.scale, own.means, own.totals)
+        learned = self._learned_of(active)
+        bound = [self.bound[int(k)] for k in active]
+        return Terms(bound, weights[active] * learned.scale, learned.means, learned.totals)
 
 
 @dataclass(frozen=True)

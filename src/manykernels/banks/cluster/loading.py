@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.banks.cluster import row_block as on_worker
+from manykernels.banks.cluster import row_block as on_row_block
 from manykernels.banks.cluster.connection import distributed_library, find_client, names_workers
 from manykernels.banks.cluster.row_bank import RowSource
 from manykernels.banks.cluster.row_blocks import RowBlocks
@@ -85,10 +85,10 @@ def load_rows(client: Any, X: Any, y: Any, sample_weight: Any, allow_nan: bool) 
     parts = _Parts(workers, X, y, sample_weight)
 
     def make() -> list:
-        return [workers.submit(b, on_worker.raw_block, *parts.of_block(b), allow_nan) for b in range(parts.n_blocks)]
+        return [workers.submit(b, on_row_block.raw_block, *parts.of_block(b), allow_nan) for b in range(parts.n_blocks)]
 
     raw = RowBlocks(workers, make)
-    return RowSource(raw, raw.each(on_worker.shape_of)), table
+    return RowSource(raw, raw.each(on_row_block.shape_of)), table
 
 
 class _Parts:
@@ -144,8 +144,8 @@ class _Parts:
         rows = slice(first[self._cuts[b][0]], first[self._cuts[b][-1] + 1])
         if b == 0 and len(data) != first[-1] and not hasattr(data, "tocsr"):
             raise ValueError(f"X has {first[-1]} rows, but y or sample_weight has {len(data)}.")
-        part = data.iloc[rows] if hasattr(data, "iloc") else data[rows]
-        return [self._workers.send(part, to=b)]
+        rows_sent = data.iloc[rows] if hasattr(data, "iloc") else data[rows]
+        return [self._workers.send(rows_sent, to=b)]
 
 
 def _is_same(sample_weight: Any) -> bool:

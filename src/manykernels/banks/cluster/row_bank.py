@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.banks.asked import checked_places, checked_weights
-from manykernels.banks.cluster import row_block as on_worker
+from manykernels.banks.argument_checks import checked_places, checked_weights
+from manykernels.banks.cluster import row_block as on_row_block
 from manykernels.banks.cluster.row_block import FeaturePlan
 from manykernels.banks.cluster.row_blocks import RowBlocks
 from manykernels.banks.combining import coarse_samples
@@ -53,18 +53,18 @@ class RowSource:
 
     def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return some rows, in order: X, y and sample weights."""
-        X, y, weight = zip(*self.raw.chosen(on_worker.take, rows, self.sizes), strict=True)
+        X, y, weight = zip(*self.raw.chosen(on_row_block.take, rows, self.sizes), strict=True)
         dense = [part.toarray() if hasattr(part, "toarray") else part for part in X]
         return np.concatenate(dense), np.concatenate(y), np.concatenate(weight)
 
     def check_views(self, kernels: KernelBank, table: Any) -> None:
         """Raise ValueError if a row is NaN in some but not all of the columns that a kernel sees."""
-        self.raw.each(on_worker.check_views, kernels, table)
+        self.raw.each(on_row_block.check_views, kernels, table)
 
     @cached_property
     def class_counts(self) -> tuple[np.ndarray, np.ndarray]:
         """The classes of all rows and the sum of the sample weights of each."""
-        counted = self.raw.each(on_worker.classes_of)
+        counted = self.raw.each(on_row_block.classes_of)
         classes = np.unique(np.concatenate([present for present, _ in counted]))
         counts = np.zeros(classes.size)
         for present, weights in counted:
@@ -74,11 +74,11 @@ class RowSource:
     @cached_property
     def moments(self) -> np.ndarray:
         """The sums of the weights, of the weighted targets and of their squares."""
-        return self.raw.sum(on_worker.moments_of)
+        return self.raw.sum(on_row_block.moments_of)
 
     def least_costs(self, targets: Targets) -> np.ndarray:
         """Return the smallest positive weight of a loss in each block, 0 where there is none."""
-        return np.array(self.raw.each(on_worker.least_cost, targets))
+        return np.array(self.raw.each(on_row_block.least_cost, targets))
 
 
 class RowBank(FeatureBank):
@@ -126,9 +126,9 @@ class RowBank(FeatureBank):
         self.is_cosine, self.is_centered = normalize == "cosine", center
         self._plan = plan = FeaturePlan(bound, self.bound, self.is_cosine, PRECISIONS[precision], replace(tasks, C=1.0))
         self.first = plan.maps.transform(np.zeros((1, source.shape[1])))[1]
-        self.blocks = raw.derived(on_worker.feature_block, plan)
-        traces, present = raw.sum(on_worker.traces, plan)
-        left = np.add.reduceat(self.blocks.sum(on_worker.squares), self.first[:-1])
+        self.blocks = raw.derived(on_row_block.feature_block, plan)
+        traces, present = raw.sum(on_row_block.traces, plan)
+        left = np.add.reduceat(self.blocks.sum(on_row_block.squares), self.first[:-1])
         self.errors = np.clip(1.0 - left / np.where(traces > 0, traces, 1.0), 0.0, 1.0)
         if approximation == "fourier":
             self.errors = errors_of_values(bound, self.bound, source)
@@ -136,11 +136,11 @@ class RowBank(FeatureBank):
             self.errors = lost_traces(bound, self.bound, source)
         self.mean = np.zeros(int(self.first[-1]))
         if center:
-            self.mean = self.blocks.sum(on_worker.means) / total
-            self.blocks = self.blocks.derived(on_worker.centered, self.mean)
+            self.mean = self.blocks.sum(on_row_block.means) / total
+            self.blocks = self.blocks.derived(on_row_block.centered, self.mean)
         self.sample_weight = np.array([total])  # its sum is all that is asked for
         self.scale = self._scales(normalize, traces, present)
-        self.largest = self.scale * np.max(self.blocks.each(on_worker.largest, self.first), axis=0)
+        self.largest = self.scale * np.max(self.blocks.each(on_row_block.largest, self.first), axis=0)
         self._sample: tuple[PackedBank, np.ndarray, np.ndarray] | None = None
         self.n_tasks = tasks.n_tasks
 
@@ -256,14 +256,14 @@ class CombinedSums:
 
     def plane(self, task: int, u: np.ndarray, b: float, loss: Any) -> list[np.ndarray]:
         """Return minus the conjugates, the sum and Z' beta of each block, for the slopes of the loss at Z u + b."""
-        return self._bank.blocks.each(on_worker.plane, task, u, b, loss, self._bank.tasks.C)
+        return self._bank.blocks.each(on_row_block.plane, task, u, b, loss, self._bank.tasks.C)
 
     def losses_along(
         self, task: int, u: np.ndarray, du: np.ndarray, intercepts: np.ndarray, lengths: np.ndarray, loss: Any
     ) -> np.ndarray:
         """Return the losses of the predictions Z (u + length du) + intercept, for pairs of the two."""
         C = self._bank.tasks.C
-        return self._bank.blocks.sum(on_worker.losses_along, task, u, du, intercepts, lengths, loss, C)
+        return self._bank.blocks.sum(on_row_block.losses_along, task, u, du, intercepts, lengths, loss, C)
 
     def rounding(self, machine: Measured, passed_on: Any) -> float:
         """Return about how far products of rounded features move the primal value."""

@@ -16,7 +16,7 @@ import numpy as np
 from manykernels.core.samples import LEAST_WEIGHT
 from manykernels.core.targets import Targets
 from manykernels.kernels.feature_maps import FeatureMaps
-from manykernels.kernels.missing import observed, spread, there
+from manykernels.kernels.missing import observed, seen_rows, with_zeros
 from manykernels.kernels.shared_distances import BoundKernel
 from manykernels.losses import Loss
 
@@ -79,9 +79,9 @@ class FeatureBlock:
         key = u.tobytes()
         if key not in self._products:
             product = np.empty(self.Z.shape[0])
-            own = u.astype(self.Z.dtype)
+            vector = u.astype(self.Z.dtype)
             for rows in self.chunks():
-                product[rows] = self.Z[rows] @ own
+                product[rows] = self.Z[rows] @ vector
             while len(self._products) >= _REMEMBERED:
                 self._products.pop(next(iter(self._products)))
             self._products[key] = product
@@ -182,9 +182,9 @@ def traces(raw: RawBlock, plan: FeaturePlan) -> np.ndarray:
         V = raw.X[:, entry.positions]
         mask = observed(V)
         out[1, k] = float(raw.weight.sum() if mask is None else raw.weight @ mask)
-        out[0, k] = (
-            out[1, k] if plan.cosine else float(raw.weight @ spread(entry.kernel.diagonal(there(V, mask)), mask))
-        )
+        out[0, k] = out[1, k]
+        if not plan.cosine:
+            out[0, k] = float(raw.weight @ with_zeros(entry.kernel.diagonal(seen_rows(V, mask)), mask))
     return out
 
 
@@ -205,8 +205,8 @@ def squares(block: FeatureBlock) -> np.ndarray:
 
 def largest(block: FeatureBlock, first: np.ndarray) -> np.ndarray:
     """Return the largest diagonal entry of each kernel."""
-    found = [np.add.reduceat(block.Z[rows] ** 2, first[:-1], axis=1).max(axis=0) for rows in block.chunks()]
-    return np.max(found, axis=0).astype(np.float64)
+    peaks = [np.add.reduceat(block.Z[rows] ** 2, first[:-1], axis=1).max(axis=0) for rows in block.chunks()]
+    return np.max(peaks, axis=0).astype(np.float64)
 
 
 # -- what a bundle asks for -------------------------------------------------------------------------------------

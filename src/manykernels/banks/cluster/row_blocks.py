@@ -54,10 +54,10 @@ class RowBlocks:
     def chosen(self, function: Callable, rows: np.ndarray, sizes: np.ndarray) -> list:
         """Return ``function(block, rows)`` of each block, for rows that are counted through all blocks."""
         first = np.concatenate([[0], np.cumsum(sizes)])
-        own = [rows[(rows >= first[b]) & (rows < first[b + 1])] - first[b] for b in range(sizes.size)]
+        rows_of = [rows[(rows >= first[b]) & (rows < first[b + 1])] - first[b] for b in range(sizes.size)]
         return self._persistent(
             lambda: self._workers.gather(
-                [self._workers.submit(b, function, f, own[b]) for b, f in enumerate(self.futures())]
+                [self._workers.submit(b, function, f, rows_of[b]) for b, f in enumerate(self.futures())]
             )
         )
 

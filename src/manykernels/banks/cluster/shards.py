@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.banks.cluster import shard as on_worker
+from manykernels.banks.cluster import shard as on_shard
 from manykernels.banks.cluster.workers import Workers
 from manykernels.kernels.precomputed import Precomputed
-from manykernels.kernels.shared_distances import BoundKernel, make_groups
+from manykernels.kernels.shared_distances import BoundKernel, by_distances
 
 
 def assign(bound: Sequence[BoundKernel], n_shards: int) -> list[np.ndarray]:
@@ -23,7 +23,7 @@ def assign(bound: Sequence[BoundKernel], n_shards: int) -> list[np.ndarray]:
     list of ndarray of int
         The places of each shard's kernels in the bank, rising; no shard is empty.
     """
-    order = np.concatenate([group.indices for group in make_groups(bound)])
+    order = np.concatenate([shared.indices for shared in by_distances(bound)])
     return [np.sort(part) for part in np.array_split(order, min(n_shards, len(bound)))]
 
 
@@ -60,19 +60,19 @@ class Shards:
             if any(isinstance(entry.kernel, Precomputed) for entry in kernels):
                 # Matrices are too large to travel through the scheduler with a task.
                 kernels = self.workers.send(kernels, to=place)
-            self._futures.append(self.workers.submit(place, on_worker.make_shard, data, kernels, self._options))
+            self._futures.append(self.workers.submit(place, on_shard.make_shard, data, kernels, self._options))
         if self._tail is not None:
             self._cut(self._tail)
 
     def _cut(self, size: int) -> None:
-        self._futures = [self.workers.submit(s, on_worker.tail, f, size) for s, f in enumerate(self._futures)]
+        self._futures = [self.workers.submit(s, on_shard.tail, f, size) for s, f in enumerate(self._futures)]
 
     def tail(self, size: int) -> Shards:
         """Return the shards of the last samples, in the same memory."""
-        part = copy(self)
-        part._tail = size
-        part._cut(size)
-        return part
+        tail = copy(self)
+        tail._tail = size
+        tail._cut(size)
+        return tail
 
     def submit(self, s: int, function: Callable, *arguments: Any) -> Any:
         """Run ``function(shard s, *arguments)`` where the shard is; returns a future."""
@@ -112,7 +112,7 @@ class Holding:
         at = np.searchsorted(self.places, chosen, sorter=order)
         at[at == self.places.size] = 0
         at = order[at]
-        here = np.flatnonzero(self.places[at] == chosen)
-        if here.size == 0:
+        places = np.flatnonzero(self.places[at] == chosen)
+        if places.size == 0:
             return None
-        return Holding(self.shard, at[here] if self.local is None else self.local[at[here]], here)
+        return Holding(self.shard, at[places] if self.local is None else self.local[at[places]], places)

@@ -42,11 +42,11 @@ class Workers:
 
     def look_around(self) -> None:
         """Wait until there is a worker, and see which there are."""
-        found: list[str] = []
-        while not found:  # the last one may die just after it was counted
+        addresses: list[str] = []
+        while not addresses:  # the last one may die just after it was counted
             self.client.wait_for_workers(1)
-            found = sorted(self.client.nthreads())
-        self.addresses = found
+            addresses = sorted(self.client.nthreads())
+        self.addresses = addresses
 
     def send(self, data: Any, to: int | None = None) -> Any:
         """Send data once to the worker at a place, or to all; returns a future."""

@@ -42,17 +42,17 @@ class DistanceStack:
             def values(_: slice, rows: slice, view: View = view) -> Tensor:
                 return view.values(rows).to(self.dtype)
 
-            for _, rows, found in device.sweep(1, n, n, values):
-                D[s, rows] = found  # type: ignore[index]
+            for _, rows, block in device.sweep(1, n, n, values):
+                D[s, rows] = block  # type: ignore[index]
         return D
 
     def tail(self, size: int) -> DistanceStack:
         """Return the distances of the last ``size`` samples."""
-        part = object.__new__(DistanceStack)
-        part._device, part.dtype, part.n = self._device, self.dtype, size
-        part.views = [view.tail(size) for view in self.views]
-        part.held = None if self.held is None else self.held[:, -size:, -size:].contiguous()
-        return part
+        tail = object.__new__(DistanceStack)
+        tail._device, tail.dtype, tail.n = self._device, self.dtype, size
+        tail.views = [view.tail(size) for view in self.views]
+        tail.held = None if self.held is None else self.held[:, -size:, -size:].contiguous()
+        return tail
 
     def block(self, s: int, rows: Rows, columns: Rows = EVERY) -> Tensor:
         """Return distances of set s, shape (len(rows), len(columns))."""
@@ -69,13 +69,13 @@ class DistanceStack:
         """
         device = self._device
         support = np.flatnonzero(np.any(beta != 0, axis=0))
-        out, own = device.zeros(beta.shape[0], int(first[-1])), device.send(beta[:, support])
+        out, vectors = device.zeros(beta.shape[0], int(first[-1])), device.send(beta[:, support])
         if 0 < support.size <= _FEW_SAMPLES:
             top, right = device.torch.triu_indices(support.size, support.size, 1, device=device.where)
-            self._add_pairs(support, own[:, top] * own[:, right], beta[:, support] ** 2, rates, first, out)
+            self._add_pairs(support, vectors[:, top] * vectors[:, right], beta[:, support] ** 2, rates, first, out)
         elif support.size:
             for s in np.flatnonzero(np.diff(first)):
-                self._add_square(int(s), support, own, rates, first, out)
+                self._add_square(int(s), support, vectors, rates, first, out)
         return device.fetch(out)
 
     def inner_products(self, M: np.ndarray, rates: Any, first: np.ndarray) -> np.ndarray:
@@ -92,9 +92,9 @@ class DistanceStack:
         return device.fetch(out)[0]
 
     def _add_pairs(
-        self, support: np.ndarray, pairs: Tensor, own: np.ndarray, rates: Any, first: np.ndarray, out: Tensor
+        self, support: np.ndarray, pairs: Tensor, squares: np.ndarray, rates: Any, first: np.ndarray, out: Tensor
     ) -> None:
-        """Add 2 sum_{i<j} pairs_ij K_ij + sum_i own_i K_ii, of the samples in ``support``, to ``out``."""
+        """Add 2 sum_{i<j} pairs_ij K_ij + sum_i squares_i K_ii, of the samples in ``support``, to ``out``."""
         device, used = self._device, np.flatnonzero(np.diff(first))
         first = np.append(first[used], first[-1:])
         ones = device.zeros(out.shape[0], 1) + 1.0
@@ -103,13 +103,13 @@ class DistanceStack:
             D = self._pairs(used[sets], support)
             low, high = first[sets.start], first[sets.stop]
             places = first[sets.start : sets.stop + 1] - low
-            found = device.exp_forms(D, ones, pairs, rates[low:high], places, symmetric=False)
+            forms = device.exp_forms(D, ones, pairs, rates[low:high], places, symmetric=False)
             counts = device.places(np.diff(places))
-            diagonals = device.send(self._diagonals(used[sets], support, own))
-            return found.mul_(2.0).add_(diagonals.repeat_interleave(counts, dim=1))
+            diagonals = device.send(self._diagonals(used[sets], support, squares))
+            return forms.mul_(2.0).add_(diagonals.repeat_interleave(counts, dim=1))
 
-        for sets, _, found in device.sweep(used.size, 1, support.size**2, part):
-            out[:, first[sets.start] : first[sets.stop]] += found
+        for sets, _, forms in device.sweep(used.size, 1, support.size**2, part):
+            out[:, first[sets.start] : first[sets.stop]] += forms
 
     def _pairs(self, sets: np.ndarray, support: np.ndarray) -> Tensor:
         """Return the distances of the pairs i < j of the support, shape (n_sets, 1, n_pairs)."""
@@ -122,39 +122,43 @@ class DistanceStack:
             flat = flat.index_select(0, device.places(sets))
         return flat.index_select(1, samples[top] * self.n + samples[right])[:, None]
 
-    def _diagonals(self, sets: np.ndarray, support: np.ndarray, own: np.ndarray) -> np.ndarray:
+    def _diagonals(self, sets: np.ndarray, support: np.ndarray, squares: np.ndarray) -> np.ndarray:
         """Return sum_i own[t, i] K_ii, which is 1 for samples that have the view, shape (n_tasks, n_sets)."""
         masks = (self.views[s].mask for s in sets)
-        return np.stack([own.sum(axis=1) if mask is None else own @ mask[support] for mask in masks], axis=1)
+        return np.stack([squares.sum(axis=1) if mask is None else squares @ mask[support] for mask in masks], axis=1)
 
-    def _add_square(self, s: int, support: np.ndarray, own: Tensor, rates: Any, first: np.ndarray, out: Tensor) -> None:
+    def _add_square(
+        self, s: int, support: np.ndarray, vectors: Tensor, rates: Any, first: np.ndarray, out: Tensor
+    ) -> None:
         """Add the quadratic forms of the kernels of set s to ``out``."""
         device, kernels = self._device, slice(first[s], first[s + 1])
         places = np.array([0, first[s + 1] - first[s]])
         if self.held is not None:
-            D, left = self.held[s], device.zeros(own.shape[0], self.n)
+            D, left = self.held[s], device.zeros(vectors.shape[0], self.n)
             if 2 * support.size < self.n:
-                D, left = self.block(s, support, support), own
+                D, left = self.block(s, support, support), vectors
             else:
-                left[:, device.places(support)] = own
+                left[:, device.places(support)] = vectors
             out[:, kernels] += device.exp_forms(D[None], left, left, rates[kernels], places, symmetric=True)
             return
         blocks = device.sweep(1, support.size, support.size, lambda _, rows: self.block(s, support[rows], support))
         for _, rows, D in blocks:
-            out[:, kernels] += device.exp_forms(D[None], own[:, rows], own, rates[kernels], places, symmetric=False)
+            out[:, kernels] += device.exp_forms(
+                D[None], vectors[:, rows], vectors, rates[kernels], places, symmetric=False
+            )
 
     def _add_products(self, support: np.ndarray, M: Tensor, rates: Any, first: np.ndarray, out: Tensor) -> None:
         """Add <K_k, M> of the samples in ``support`` to ``out``, row by row."""
         device = self._device
         for s in np.flatnonzero(np.diff(first)):
-            own = rates[first[s] : first[s + 1]]
+            set_rates = rates[first[s] : first[s + 1]]
 
-            def part(kernels: slice, rows: slice, s: int = int(s), own: Any = own) -> Tensor:
-                E = self.powers(s, own[kernels], support[rows], support)
+            def part(kernels: slice, rows: slice, s: int = int(s), set_rates: Any = set_rates) -> Tensor:
+                E = self.powers(s, set_rates[kernels], support[rows], support)
                 return (E.to(device.wide) * M[rows]).sum((1, 2))
 
-            for kernels, _, found in device.sweep(len(own), support.size, support.size, part):
-                out[0, first[s] + kernels.start : first[s] + kernels.stop] += found
+            for kernels, _, products in device.sweep(len(set_rates), support.size, support.size, part):
+                out[0, first[s] + kernels.start : first[s] + kernels.stop] += products
 
     # -- values -------------------------------------------------------------------------------------------------
 
@@ -180,13 +184,13 @@ class DistanceStack:
             return
         numbers = np.arange(self.n)[rows]
         for s in used:
-            own, places = slice(first[s], first[s + 1]), np.array([0, first[s + 1] - first[s]])
+            kernels, places = slice(first[s], first[s + 1]), np.array([0, first[s + 1] - first[s]])
             if is_whole:
-                device.exp_sum(self.block(int(s), EVERY)[None], coefficients[own], rates[own], places, out)
+                device.exp_sum(self.block(int(s), EVERY)[None], coefficients[kernels], rates[kernels], places, out)
                 continue
 
             def block(_: slice, part: slice, s: int = int(s)) -> Tensor:
                 return self.block(s, numbers[part], columns)
 
             for _, part, D in device.sweep(1, out.shape[0], out.shape[1], block):
-                device.exp_sum(D[None], coefficients[own], rates[own], places, out[part])
+                device.exp_sum(D[None], coefficients[kernels], rates[kernels], places, out[part])

@@ -10,7 +10,7 @@ from manykernels.banks.device.views import apply, is_known, near_one
 from manykernels.compute.gpu import Device, Tensor
 from manykernels.compute.pairwise import dense
 from manykernels.kernels.feature_maps import FeatureMaps, Nystroem, RandomFourier
-from manykernels.kernels.missing import observed, there
+from manykernels.kernels.missing import observed, seen_rows
 
 _ROW_COPIES = 4
 
@@ -45,15 +45,15 @@ class DeviceMaps:
         positions = maps.bound[k].positions
         V = dense(X if np.array_equal(positions, np.arange(X.shape[1])) else X[:, positions])
         mask = observed(V)
-        if self._parts[k].depends_on_order(there(V, mask)):  # a model predicts single rows on the CPU
+        if self._parts[k].depends_on_order(seen_rows(V, mask)):  # a model predicts single rows on the CPU
             return device.send(maps.part(k, X))
-        part = self._parts[k].features(device.send(V if mask is None else np.where(mask[:, None], V, 0.0)))
+        features = self._parts[k].features(device.send(V if mask is None else np.where(mask[:, None], V, 0.0)))
         if mask is not None:
-            part[~device.send(mask, device.torch.bool)] = 0.0
+            features[~device.send(mask, device.torch.bool)] = 0.0
         if maps.cosine:
-            length = part.square().sum(1, keepdim=True).sqrt_()
-            part = device.torch.where(length > 0, part / length, 0.0)
-        return part.mul_(float(np.sqrt(maps.scale[k])))
+            length = features.square().sum(1, keepdim=True).sqrt_()
+            features = device.torch.where(length > 0, features / length, 0.0)
+        return features.mul_(float(np.sqrt(maps.scale[k])))
 
 
 class _Landmarks:
@@ -92,12 +92,12 @@ class _Waves:
 
 def predict_features_on(device: Device, maps: FeatureMaps, X: Any, vectors: np.ndarray) -> np.ndarray:
     """Return the products of the features of the rows of X with vectors (n_tasks, n_features): (len(X), n_tasks)."""
-    own, on_device = device.send(vectors), DeviceMaps(device, maps)
+    sent, on_device = device.send(vectors), DeviceMaps(device, maps)
     out = np.zeros((X.shape[0], vectors.shape[0]))
 
     def part(_: slice, rows: slice) -> Tensor:
-        return on_device.transform(X[rows]) @ own.T
+        return on_device.transform(X[rows]) @ sent.T
 
-    for _, rows, found in device.sweep(1, X.shape[0], _ROW_COPIES * vectors.shape[1], part):
-        out[rows] = device.fetch(found)
+    for _, rows, products in device.sweep(1, X.shape[0], _ROW_COPIES * vectors.shape[1], part):
+        out[rows] = device.fetch(products)
     return out

@@ -36,8 +36,8 @@ class DeviceFeatureBank(FeatureBank):
         maps = DeviceMaps(self.device, self._maps)
 
         def compute(rows: Any) -> Tensor:
-            found = self.X[rows]
-            return maps.transform(found if hasattr(found, "tocsr") else np.asarray(found, dtype=np.float64))
+            samples = self.X[rows]
+            return maps.transform(samples if hasattr(samples, "tocsr") else np.asarray(samples, dtype=np.float64))
 
         return DeviceFeatureTable(
             self.device,
@@ -64,9 +64,9 @@ class DeviceCombinedFeatures(CombinedFeatures):
 
     def block(self, rows: np.ndarray) -> np.ndarray:
         """Return the block of these rows and columns, shape (len(rows), len(rows))."""
-        own = self._some_columns(rows)
+        features = self._some_columns(rows)
         with self._device.exact():
-            return self._device.fetch(own @ own.T)
+            return self._device.fetch(features @ features.T)
 
     def columns_product(self, columns: np.ndarray, change: np.ndarray) -> np.ndarray:
         """Return K[:, columns] @ change, shape (n,)."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.banks.asked import check_length, check_matrix, checked_places
+from manykernels.banks.argument_checks import check_length, check_matrix, checked_places
 from manykernels.banks.device.distances import DistanceStack
 from manykernels.banks.device.views import View
 from manykernels.banks.ladder_bank import LadderBank
@@ -124,6 +124,6 @@ class DeviceLadderBank(LadderBank):
 
     def tail(self, size: int) -> DeviceLadderBank:
         """Return the kernels on the last ``size`` samples, normalized as here."""
-        part: Any = super().tail(size)
-        part._stack = self._stack.tail(size)
-        return part
+        tail: Any = super().tail(size)
+        tail._stack = self._stack.tail(size)
+        return tail

@@ -13,7 +13,7 @@ from manykernels.compute.gpu import Device, device_budget
 from manykernels.core.checks import check_choice
 from manykernels.kernels.base import Gaussian
 from manykernels.kernels.normalize import Normalization
-from manykernels.kernels.shared_distances import BoundKernel, make_groups
+from manykernels.kernels.shared_distances import BoundKernel, by_distances
 
 
 def plan_device(
@@ -73,24 +73,24 @@ class _Plan(KernelsLeft):
         if self.normalization.means is not None:
             return
         chosen = [k for k in self.rest.tolist() if type(self.bound[k].kernel) is Gaussian]
-        groups = make_groups(self.bound, chosen)
-        fit = min(len(groups), max(self.budget, 0) // self.matrix) if hold else 0
-        for part, holds in ((groups[:fit], True), (groups[fit:], False)):
-            if part:
-                self._add_gaussians(np.sort(np.concatenate([group.indices for group in part])), holds)
+        all_shared = by_distances(self.bound, chosen)
+        fit = min(len(all_shared), max(self.budget, 0) // self.matrix) if hold else 0
+        for chosen_sets, holds in ((all_shared[:fit], True), (all_shared[fit:], False)):
+            if chosen_sets:
+                self._add_gaussians(np.sort(np.concatenate([shared.indices for shared in chosen_sets])), holds)
         self.budget -= fit * self.matrix
 
     def _add_gaussians(self, indices: np.ndarray, hold: bool) -> None:
-        own, scale = [self.bound[k] for k in indices], self.normalization.scale[indices]
-        self._add(Gaussians.of(self.device, own, indices, self.X, scale, self.dtype, hold))
+        bound, scale = [self.bound[k] for k in indices], self.normalization.scale[indices]
+        self._add(Gaussians.of(self.device, bound, indices, self.X, scale, self.dtype, hold))
 
     def take_rest(self, hold: bool) -> None:
         """Hold the matrices of the first kernels that are left, and compute the others anew in each pass."""
         fit = max(self.budget, 0) // self.matrix if hold else 0
         for indices, is_held in ((self.rest[:fit], True), (self.rest[fit:], False)):
             if indices.size:
-                own = [self.bound[k] for k in indices]
-                source = Computed(self.device, own, indices, self.X, self.normalization.take(indices), self.dtype)
+                bound = [self.bound[k] for k in indices]
+                source = Computed(self.device, bound, indices, self.X, self.normalization.take(indices), self.dtype)
                 self._add(Matrices.fill(source) if is_held else source)
 
     def _add(self, storage: DeviceStorage) -> None:

@@ -12,7 +12,7 @@ from manykernels.banks.learned import LearnedKernel
 from manykernels.compute.gpu import Device, Tensor
 from manykernels.compute.pairwise import dense
 from manykernels.kernels.missing import observed
-from manykernels.kernels.shared_distances import KernelGroup, make_groups
+from manykernels.kernels.shared_distances import SharedDistances, by_distances
 
 
 def predict_on(device: Device, kernel: LearnedKernel, X: Any, coef: np.ndarray) -> np.ndarray:
@@ -20,40 +20,40 @@ def predict_on(device: Device, kernel: LearnedKernel, X: Any, coef: np.ndarray) 
 
     In double precision, where the device has it. Kernels that the device does not know are computed on the CPU.
     """
-    groups = [_Group(device, group, kernel, X) for group in make_groups(kernel.bound)]
-    own, out = device.send(coef), np.zeros((coef.shape[0], X.shape[0]))
+    all_shared = [_SharedBlocks(device, shared, kernel, X) for shared in by_distances(kernel.bound)]
+    sent, out = device.send(coef), np.zeros((coef.shape[0], X.shape[0]))
     share = None if kernel.share is None else device.send(kernel.share)
     sums = device.send(coef.sum(axis=1))
 
     def part(_: slice, rows: slice) -> Tensor:
         total = device.zeros(coef.shape[0], rows.stop - rows.start)
-        for group in groups:
-            for k, block in group.blocks(rows):
-                total += kernel.coefficients[k] * (own @ block.T)
+        for shared in all_shared:
+            for k, block in shared.blocks(rows):
+                total += kernel.coefficients[k] * (sent @ block.T)
                 if share is not None and kernel.means is not None and kernel.totals is not None:
                     # What centering adds: the total less the means of both sides, for each pair.
-                    right = (own @ device.send(kernel.means[k]))[:, None]
+                    right = (sent @ device.send(kernel.means[k]))[:, None]
                     level = float(kernel.totals[k]) - block @ share
                     total += kernel.coefficients[k] * (sums[:, None] * level - right)
         return total
 
-    for _, rows, found in device.sweep(1, X.shape[0], kernel.X.shape[0], part):
-        out[:, rows] = device.fetch(found)
+    for _, rows, predictions in device.sweep(1, X.shape[0], kernel.X.shape[0], part):
+        out[:, rows] = device.fetch(predictions)
     return out
 
 
-class _Group:
-    """The blocks of the kernels of one group between new samples and those that are kept."""
+class _SharedBlocks:
+    """The blocks of the kernels that share distances, between new samples and those that are kept."""
 
-    def __init__(self, device: Device, group: KernelGroup, kernel: LearnedKernel, X: Any) -> None:
-        self._device, self._group, self._cosine = device, group, kernel.cosine
-        self._V, self._W = group.view(X), group.view(kernel.X)
+    def __init__(self, device: Device, shared: SharedDistances, kernel: LearnedKernel, X: Any) -> None:
+        self._device, self._shared, self._cosine = device, shared, kernel.cosine
+        self._V, self._W = shared.view(X), shared.view(kernel.X)
         self._sides: tuple[Tensor, Tensor] | None = None
         self._unit = 1.0
         whole = observed(self._V) is None and observed(self._W) is None
-        if device.has_double and whole and group.base is not None and all(map(is_known, group.kernels)):
+        if device.has_double and whole and shared.base is not None and all(map(is_known, shared.kernels)):
             V, W = dense(self._V).astype(np.float64), dense(self._W).astype(np.float64)
-            if group.base != "inner":
+            if shared.base != "inner":
                 (V, _), (W, self._unit) = near_one(V, W), near_one(W)
             self._sides = device.send(V), device.send(W)
 
@@ -61,18 +61,18 @@ class _Group:
         """Yield (place in the learned kernel, raw or cosine-normalized block)."""
         for g, block in self._raw(rows):
             if self._cosine:
-                left = self._group.diagonal(g, self._V[rows])
-                scale = self._device.send(np.sqrt(left[:, None] * self._group.diagonal(g, self._W)))
+                left = self._shared.diagonal(g, self._V[rows])
+                scale = self._device.send(np.sqrt(left[:, None] * self._shared.diagonal(g, self._W)))
                 block = self._device.torch.where(scale > 0, block / scale, 0.0)  # noqa: PLW2901
-            yield int(self._group.indices[g]), block
+            yield int(self._shared.indices[g]), block
 
     def _raw(self, rows: slice) -> Iterator[tuple[int, Tensor]]:
-        every = range(len(self._group.kernels))
+        every = range(len(self._shared.kernels))
         if self._sides is None:
-            for g, block in self._group.blocks(self._V[rows], self._W, every):
+            for g, block in self._shared.blocks(self._V[rows], self._W, every):
                 yield g, self._device.send(block)
             return
         left, right = self._sides[0][rows], self._sides[1]
-        base = left @ right.T if self._group.base == "inner" else self._device.squared_distances(left, right)
+        base = left @ right.T if self._shared.base == "inner" else self._device.squared_distances(left, right)
         for g in every:
-            yield g, apply(self._group.kernels[g], base.clone(), self._unit)
+            yield g, apply(self._shared.kernels[g], base.clone(), self._unit)

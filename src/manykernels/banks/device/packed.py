@@ -79,11 +79,13 @@ class DeviceBank(PackedBank):
     def subset(self, indices: np.ndarray) -> PackedBank:
         """Return the bank of a few of the kernels: on the device, or on the CPU where samples are few."""
         indices = self._chosen(indices)
-        own = ([self.bound[int(k)] for k in indices], self.X, self.normalization.take(indices), self.sample_weight)
+        bound = [self.bound[int(k)] for k in indices]
+        arguments = bound, self.X, self.normalization.take(indices), self.sample_weight
         if self._comes_back or self.n_samples <= _FEW_SAMPLES:
-            return PackedBank(*own, [self._fetched(indices)], self.precision)
+            return PackedBank(*arguments, [self._fetched(indices)], self.precision)
         storages = [storage.subset(indices) for storage in self.storages]
-        return DeviceBank(*own, self.device, [storage for storage in storages if storage is not None], self.precision)
+        held = [storage for storage in storages if storage is not None]
+        return DeviceBank(*arguments, self.device, held, self.precision)
 
     def _fetched(self, indices: np.ndarray) -> Storage:
         """Return the triangles of some kernels, in memory on the CPU."""
@@ -101,13 +103,13 @@ class DeviceBank(PackedBank):
                     [storage.values(local[[k]], slice(None))[0][top, right] for k in range(kernels.start, kernels.stop)]
                 )
 
-            for kernels, _, found in device.sweep(local.size, 1, n * n, triangles):
-                stack[places[kernels]] = found.cpu().numpy()
+            for kernels, _, matrices in device.sweep(local.size, 1, n * n, triangles):
+                stack[places[kernels]] = matrices.cpu().numpy()
         return PackedStorage(np.arange(indices.size), stack, n)
 
     def tail(self, size: int) -> DeviceBank:
         """Return the kernels on the last ``size`` samples, normalized as here."""
-        part = DeviceBank(
+        tail = DeviceBank(
             self.bound,
             self.X[-size:],
             self.normalization.tail(size),
@@ -117,8 +119,8 @@ class DeviceBank(PackedBank):
             self.precision,
             self._comes_back,
         )
-        part.spare = self.spare_beside_tail(size)
-        return part
+        tail.spare = self.spare_beside_tail(size)
+        return tail
 
 
 class DeviceRowsBank(CombinesByWeights, DeviceBank):
@@ -174,14 +176,14 @@ class DeviceKernel(WeighedKernel):
         """Return K beta_t for beta of shape (n_tasks, n)."""
         if not np.any(beta):
             return np.zeros(beta.shape)
-        device, own = self._device, self._device.send(beta)
+        device, sent = self._device, self._device.send(beta)
         out = device.zeros(self.n_samples, beta.shape[0])
-        # A block of a matrix that lies there is no copy, so that it need not be small.
+        # A block of a matrix that lies there is not a copy, so it need not be small.
         size = 1 if self._K is not None else self.n_samples
-        for _, rows, found in device.sweep(
-            1, self.n_samples, size, lambda _, rows: device.products(self._block(rows), own)
+        for _, rows, products in device.sweep(
+            1, self.n_samples, size, lambda _, rows: device.products(self._block(rows), sent)
         ):
-            out[rows] = found
+            out[rows] = products
         return device.fetch(out).T.copy()
 
     def block(self, rows: np.ndarray) -> np.ndarray:
@@ -195,13 +197,13 @@ class DeviceKernel(WeighedKernel):
     def columns_product(self, columns: np.ndarray, change: np.ndarray) -> np.ndarray:
         """Return K[:, columns] @ change, shape (n,)."""
         device, out = self._device, self._device.zeros(self.n_samples)
-        own = device.send(change)
+        sent = device.send(change)
 
         def part(_: slice, rows: slice) -> Tensor:
             block = self._block(columns[rows])
             with device.exact():
-                return (own[rows].to(block.dtype) @ block).to(device.wide)
+                return (sent[rows].to(block.dtype) @ block).to(device.wide)
 
-        for _, _, found in device.sweep(1, columns.size, self.n_samples, part):
-            out += found
+        for _, _, products in device.sweep(1, columns.size, self.n_samples, part):
+            out += products
         return device.fetch(out)

@@ -20,7 +20,7 @@ from manykernels.compute.gpu import Device, Rows, Tensor, binary_rates
 from manykernels.compute.memory import human_bytes
 from manykernels.kernels.base import Gaussian
 from manykernels.kernels.normalize import Normalization
-from manykernels.kernels.shared_distances import BoundKernel, KernelGroup, make_groups
+from manykernels.kernels.shared_distances import BoundKernel, SharedDistances, by_distances
 
 
 class DeviceStorage:
@@ -67,44 +67,44 @@ class DeviceStorage:
     def quad_forms(self, beta: np.ndarray, local: np.ndarray) -> np.ndarray:
         """Return beta_t' K_k beta_t of the chosen kernels, beta (n_tasks, n), as (n_tasks, len(local))."""
         samples = self._samples(np.any(beta != 0, axis=0))
-        own = self.device.send(beta if samples is None else beta[:, samples])
+        sent = self.device.send(beta if samples is None else beta[:, samples])
         columns = EVERY if samples is None else samples
         out = self.device.zeros(local.size, beta.shape[0])
 
         def part(kernels: slice, rows: slice) -> Tensor:
             V = self.values(local[kernels], rows if samples is None else samples[rows], columns)
-            return (self.device.products(V, own) * own[:, rows].T).sum(1)
+            return (self.device.products(V, sent) * sent[:, rows].T).sum(1)
 
-        for kernels, _, found in self.device.sweep(local.size, own.shape[1], own.shape[1], part):
-            out[kernels] += found
+        for kernels, _, forms in self.device.sweep(local.size, sent.shape[1], sent.shape[1], part):
+            out[kernels] += forms
         return self.device.fetch(out).T
 
     def matvecs(self, beta: np.ndarray, local: np.ndarray, on_support: bool) -> np.ndarray:
         """Return K_k beta for the chosen kernels, shape (len(local), n); ``on_support``: 0 where beta is 0."""
         samples = self._samples(beta != 0) if on_support else None
-        own = self.device.send(beta if samples is None else beta[samples])[None]
+        sent = self.device.send(beta if samples is None else beta[samples])[None]
         columns = EVERY if samples is None else samples
-        products = self.device.zeros(local.size, own.shape[1])
+        products = self.device.zeros(local.size, sent.shape[1])
 
         def part(kernels: slice, rows: slice) -> Tensor:
             V = self.values(local[kernels], rows if samples is None else samples[rows], columns)
-            return self.device.products(V, own)[..., 0]
+            return self.device.products(V, sent)[..., 0]
 
-        for kernels, rows, found in self.device.sweep(local.size, own.shape[1], own.shape[1], part):
-            products[kernels, rows] = found
+        for kernels, rows, block in self.device.sweep(local.size, sent.shape[1], sent.shape[1], part):
+            products[kernels, rows] = block
         out = np.zeros((local.size, self.n))
         out[:, columns] = self.device.fetch(products)
         return out * (beta != 0) if on_support else out
 
     def inner_products(self, M: np.ndarray, local: np.ndarray) -> np.ndarray:
         """Return the Frobenius inner products of the chosen kernels with a symmetric M of shape (n, n)."""
-        own, out = self.device.send(M), self.device.zeros(local.size)
+        sent, out = self.device.send(M), self.device.zeros(local.size)
 
         def part(kernels: slice, rows: slice) -> Tensor:
-            return (self.values(local[kernels], rows).to(self.device.wide) * own[rows]).sum((1, 2))
+            return (self.values(local[kernels], rows).to(self.device.wide) * sent[rows]).sum((1, 2))
 
-        for kernels, _, found in self.device.sweep(local.size, self.n, self.n, part):
-            out[kernels] += found
+        for kernels, _, sums in self.device.sweep(local.size, self.n, self.n, part):
+            out[kernels] += sums
         return self.device.fetch(out)
 
     def centered_squares(self, weight: np.ndarray, local: np.ndarray) -> np.ndarray:
@@ -118,8 +118,8 @@ class DeviceStorage:
             V = V - means[kernels, rows, None] - means[kernels, None, :] + totals[kernels, None, None]
             return (V.square_() * w[rows, None] * w).sum((1, 2))
 
-        for kernels, _, found in self.device.sweep(local.size, self.n, self.n, part):
-            out[kernels] += found
+        for kernels, _, sums in self.device.sweep(local.size, self.n, self.n, part):
+            out[kernels] += sums
         return self.device.fetch(out)
 
     def rows(self, rows: np.ndarray, local: np.ndarray) -> np.ndarray:
@@ -129,21 +129,21 @@ class DeviceStorage:
         def part(kernels: slice, place: slice) -> Tensor:
             return self.values(local[kernels], rows[place])
 
-        for kernels, place, found in self.device.sweep(local.size, rows.size, self.n, part):
-            out[kernels, place] = self.device.fetch(found)
+        for kernels, place, block in self.device.sweep(local.size, rows.size, self.n, part):
+            out[kernels, place] = self.device.fetch(block)
         return out
 
     def add_to(self, out: Tensor, weights: np.ndarray, rows: Rows = EVERY, columns: Rows = EVERY) -> None:
         """Add the weighted sum of the kernels' blocks [rows, columns] to ``out``, in place."""
         local = np.flatnonzero(weights)
-        own, numbers = self.device.send(weights[local], out.dtype), np.arange(self.n)[rows]
+        sent, numbers = self.device.send(weights[local], out.dtype), np.arange(self.n)[rows]
 
         def part(kernels: slice, place: slice) -> Tensor:
             chosen = place if is_every(rows) else numbers[place]
-            return self.device.weighted(own[kernels], self.values(local[kernels], chosen, columns).to(out.dtype))
+            return self.device.weighted(sent[kernels], self.values(local[kernels], chosen, columns).to(out.dtype))
 
-        for _, place, found in self.device.sweep(local.size, out.shape[0], out.shape[1], part):
-            out[place] += found
+        for _, place, block in self.device.sweep(local.size, out.shape[0], out.shape[1], part):
+            out[place] += block
 
 
 class Matrices(DeviceStorage):
@@ -161,10 +161,10 @@ class Matrices(DeviceStorage):
         stack = device.empty_or_none(local.size, n, n, dtype=source.dtype)
         if stack is None:
             return source
-        for kernels, rows, found in device.sweep(
+        for kernels, rows, block in device.sweep(
             local.size, n, n, lambda kernels, rows: source.values(local[kernels], rows)
         ):
-            stack[kernels, rows] = found
+            stack[kernels, rows] = block
         return cls(device, source.indices, stack)
 
     def describe(self) -> str:
@@ -240,8 +240,8 @@ class Factors(DeviceStorage):
             with self.device.exact():
                 return left[place] @ right
 
-        for _, place, found in self.device.sweep(1, out.shape[0], out.shape[1], part):
-            out[place] += found
+        for _, place, block in self.device.sweep(1, out.shape[0], out.shape[1], part):
+            out[place] += block
 
 
 class Computed(DeviceStorage):
@@ -260,11 +260,11 @@ class Computed(DeviceStorage):
     ) -> None:
         super().__init__(device, indices, X.shape[0], dtype)
         self._bound, self._X, self._normalization = bound, X, normalization
-        self._groups = make_groups(bound)
-        self._views = [_View(device, group, X) for group in self._groups]
-        self._group_of, self._place_of = np.empty(len(bound), np.int64), np.empty(len(bound), np.int64)
-        for i, group in enumerate(self._groups):
-            self._group_of[group.indices], self._place_of[group.indices] = i, np.arange(group.indices.size)
+        self._shared = by_distances(bound)
+        self._views = [_View(device, shared, X) for shared in self._shared]
+        self._shared_by, self._place_of = np.empty(len(bound), np.int64), np.empty(len(bound), np.int64)
+        for i, shared in enumerate(self._shared):
+            self._shared_by[shared.indices], self._place_of[shared.indices] = i, np.arange(shared.indices.size)
 
     def describe(self) -> str:
         return f"{self.indices.size} computed on {self.device.name} in each pass"
@@ -280,8 +280,8 @@ class Computed(DeviceStorage):
     def values(self, local: np.ndarray, rows: Rows, columns: Rows = EVERY) -> Tensor:
         shape = (local.size, np.arange(self.n)[rows].size, np.arange(self.n)[columns].size)
         out = self.device.torch.empty(shape, dtype=self.dtype, device=self.device.where)
-        for i in np.unique(self._group_of[local]):
-            places = np.flatnonzero(self._group_of[local] == i)
+        for i in np.unique(self._shared_by[local]):
+            places = np.flatnonzero(self._shared_by[local] == i)
             wanted = self._place_of[local[places]]
             for place, block in zip(places, self._views[i].blocks(wanted, rows, columns), strict=True):
                 # Centering takes the difference of nearly equal numbers: round after it, not before.
@@ -289,31 +289,31 @@ class Computed(DeviceStorage):
         return out
 
     def _normalized(self, k: int, block: Tensor, rows: Rows, columns: Rows) -> Tensor:
-        own, send = self._normalization, self.device.send
-        if own.inverse_norms is not None:
-            block = block * send(own.inverse_norms[k][rows])[:, None] * send(own.inverse_norms[k][columns])
-        if own.means is not None and own.totals is not None:
-            block = block - send(own.means[k][rows])[:, None] - send(own.means[k][columns] - own.totals[k])
-        return block * float(own.scale[k])
+        learned, send = self._normalization, self.device.send
+        if learned.inverse_norms is not None:
+            block = block * send(learned.inverse_norms[k][rows])[:, None] * send(learned.inverse_norms[k][columns])
+        if learned.means is not None and learned.totals is not None:
+            block = block - send(learned.means[k][rows])[:, None] - send(learned.means[k][columns] - learned.totals[k])
+        return block * float(learned.scale[k])
 
 
 class _View:
-    """The raw blocks of a group of kernels, in ``wide``."""
+    """The raw blocks of kernels that share distances, in ``wide``."""
 
-    def __init__(self, device: Device, group: KernelGroup, X: Any) -> None:
-        self._device, self._group, self._V = device, group, group.view(X)
+    def __init__(self, device: Device, shared: SharedDistances, X: Any) -> None:
+        self._device, self._shared, self._V = device, shared, shared.view(X)
         self._view: View | None = None
-        if group.base is not None and all(map(is_known, group.kernels)):
-            view = View(device, self._V, group.base)
+        if shared.base is not None and all(map(is_known, shared.kernels)):
+            view = View(device, self._V, shared.base)
             self._view = view if view.mask is None else None
 
     def blocks(self, wanted: np.ndarray, rows: Rows, columns: Rows) -> list[Tensor]:
-        """Return the blocks of the wanted kernels of the group."""
+        """Return the blocks of the wanted kernels."""
         if self._view is not None:
             base, unit, last = self._view.values(rows, columns), self._view.unit, len(wanted) - 1
             parts = (base if i == last else base.clone() for i in range(len(wanted)))
-            return [apply(self._group.kernels[g], part, unit) for g, part in zip(wanted, parts, strict=True)]
-        blocks = self._group.blocks(self._V[rows], self._V[columns], [int(g) for g in wanted])
+            return [apply(self._shared.kernels[g], part, unit) for g, part in zip(wanted, parts, strict=True)]
+        blocks = self._shared.blocks(self._V[rows], self._V[columns], [int(g) for g in wanted])
         return [self._device.send(block) for _, block in blocks]
 
 
@@ -346,11 +346,11 @@ class Gaussians(DeviceStorage):
         hold: bool,
     ) -> Gaussians:
         """Compute the distances that the kernels need; bound and scale are those of ``indices``."""
-        groups = make_groups(bound)
-        stack = DistanceStack(device, [View(device, group.view(X), "distance") for group in groups], dtype, hold)
+        all_shared = by_distances(bound)
+        stack = DistanceStack(device, [View(device, shared.view(X), "distance") for shared in all_shared], dtype, hold)
         owner = np.empty(len(bound), np.int64)
-        for s, group in enumerate(groups):
-            owner[group.indices] = s
+        for s, shared in enumerate(all_shared):
+            owner[shared.indices] = s
         widths = np.array([entry.kernel.width for entry in bound if isinstance(entry.kernel, Gaussian)])
         units = np.array([view.unit for view in stack.views])
         return cls(device, indices, stack, owner, binary_rates(widths, units[owner]), scale)
@@ -381,9 +381,9 @@ class Gaussians(DeviceStorage):
         rates = self._rates[local][order]
         used = np.flatnonzero(np.diff(first))
         parts = [self._stack.powers(int(s), rates[first[s] : first[s + 1]], rows, columns) for s in used]
-        found = parts[0] if len(parts) == 1 else self.device.torch.cat(parts)
-        found *= self.device.send(self._scale[local][order], self.dtype)[:, None, None]
-        return found if np.all(np.diff(order) > 0) else found[self.device.places(np.argsort(order))]
+        blocks = parts[0] if len(parts) == 1 else self.device.torch.cat(parts)
+        blocks *= self.device.send(self._scale[local][order], self.dtype)[:, None, None]
+        return blocks if np.all(np.diff(order) > 0) else blocks[self.device.places(np.argsort(order))]
 
     def quad_forms(self, beta: np.ndarray, local: np.ndarray) -> np.ndarray:
         order, first = self._sorted(local)

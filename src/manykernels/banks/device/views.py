@@ -92,23 +92,23 @@ class View:
         left, right = device.places(rows), device.places(columns)
         if self._host is not None:
             values, unit = base_matrix(self.base, self._host[rows], self._host[columns])
-            found = device.send(values if self.base == "inner" else values * (unit * unit))
+            block = device.send(values if self.base == "inner" else values * (unit * unit))
         elif self.base == "inner":
-            found = self._data[left] @ self._data[right].T
+            block = self._data[left] @ self._data[right].T
         else:
-            found = device.squared_distances(self._data[left], self._data[right])
+            block = device.squared_distances(self._data[left], self._data[right])
         if self.mask is not None and self.base != "inner":
             gone = device.send(~self.mask, device.torch.bool)
-            found[gone[left]] = float("inf")
-            found[:, gone[right]] = float("inf")
-        return found
+            block[gone[left]] = float("inf")
+            block[:, gone[right]] = float("inf")
+        return block
 
     def tail(self, size: int) -> View:
         """Return the view of the last ``size`` samples."""
-        part = object.__new__(View)
-        part._device, part.base, part.n, part.unit = self._device, self.base, size, self.unit
-        part.mask = None if self.mask is None or self.mask[-size:].all() else self.mask[-size:]
-        part._host = None if self._host is None else self._host[-size:]
+        tail = object.__new__(View)
+        tail._device, tail.base, tail.n, tail.unit = self._device, self.base, size, self.unit
+        tail.mask = None if self.mask is None or self.mask[-size:].all() else self.mask[-size:]
+        tail._host = None if self._host is None else self._host[-size:]
         if self._host is None:
-            part._data = self._data[-size:]
-        return part
+            tail._data = self._data[-size:]
+        return tail

@@ -13,7 +13,7 @@ def checked_weights(weights: np.ndarray, n_kernels: int) -> np.ndarray:
 
     Examples
     --------
-    >>> from manykernels.banks.asked import checked_weights
+    >>> from manykernels.banks.argument_checks import checked_weights
     >>> checked_weights([1, 0], 2)
     array([1., 0.])
     """
@@ -30,7 +30,7 @@ def checked_places(places: Sequence[int] | np.ndarray | None, size: int, name: s
 
     Examples
     --------
-    >>> from manykernels.banks.asked import checked_places
+    >>> from manykernels.banks.argument_checks import checked_places
     >>> checked_places([2, 0], 3), checked_places(None, 3)
     (array([2, 0]), array([0, 1, 2]))
     """
@@ -48,7 +48,7 @@ def check_length(values: Any, n_samples: int, name: str = "beta") -> None:
     Examples
     --------
     >>> import numpy as np
-    >>> from manykernels.banks.asked import check_length
+    >>> from manykernels.banks.argument_checks import check_length
     >>> check_length(np.ones((2, 5)), 5)
     """
     if np.shape(values)[-1] != n_samples:
@@ -61,7 +61,7 @@ def check_matrix(M: np.ndarray, n_samples: int) -> None:
     Examples
     --------
     >>> import numpy as np
-    >>> from manykernels.banks.asked import check_matrix
+    >>> from manykernels.banks.argument_checks import check_matrix
     >>> check_matrix(np.eye(5), 5)
     """
     if np.shape(M) != (n_samples, n_samples):
