@@ -60,7 +60,7 @@ _TO_BOUNDARY = 0.995
 _LEAST_STEP = 1e-9
 # A step with the whole second-order correction is at least so long, beside one with a part of it, and lets mu grow by
 # this at most.
-_LEAST_WHOLE, _MOST_GROWTH = 0.1, 100.0
+_LEAST_WHOLE, _MOST_GROWTH = 0.01, 100.0
 # So many steps without a smaller gap are enough: the first ones may only center the iterate.
 _PATIENCE = 25
 # The first point keeps this distance from the bounds, as a part of the range that beta uses.
