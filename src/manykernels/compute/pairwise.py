@@ -94,17 +94,15 @@ def scaled_distances(X: Any, Z: Any) -> tuple[np.ndarray, float]:
 
 def _distances_of_few(X: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, float]:
     """Return the scaled distances of few columns; blocks of them are small, so that each call on an array counts."""
-    before, spread, D = 1.0, 1.0, np.empty((X.shape[0], Z.shape[0]))
-    if D.size and X.shape[1]:
-        low = np.minimum(X.min(axis=0), Z.min(axis=0))
-        high = np.maximum(X.max(axis=0), Z.max(axis=0))
-        size = max(float(high.max()), -float(low.min()))
-        if _LARGEST_RATIO < size < np.inf:  # differences of them might overflow
-            before = power_of_two(size)
-            X, Z, low, high = X / before, Z / before, low / before, high / before
-        spread = float((high - low).max()) if size < np.inf else 1.0
-    unit = power_of_two(spread)
-    _difference_squares(np.ascontiguousarray(X), np.ascontiguousarray(Z.T), 1.0 / unit, D)
+    before, X, columns = 1.0, np.ascontiguousarray(X), np.ascontiguousarray(Z.T)
+    size, spread = _size_and_spread(X, columns)
+    if _LARGEST_RATIO < size < math.inf:  # differences of them might overflow
+        before = power_of_two(size)
+        X, columns = X / before, columns / before
+        size, spread = _size_and_spread(X, columns)
+    unit = power_of_two(spread if size < math.inf else 1.0)
+    D = np.empty((X.shape[0], Z.shape[0]))
+    _difference_squares(X, columns, 1.0 / unit, D)
     return D, unit * before
 
 
@@ -173,6 +171,20 @@ def _sparse_distances(X: Any, Z: Any) -> tuple[np.ndarray, float]:
     left, right = (X.data, X.indices, X.indptr), (Z.data, Z.indices, Z.indptr)
     _to_sparse_distances(D, row_square_norms(X), row_square_norms(Z), *left, *right)
     return D, unit
+
+
+@njit(cache=True, nogil=True)
+def _size_and_spread(X, columns):
+    """Return the largest absolute value in X and ``columns``, and the longest range of a column; a NaN has none."""
+    size, spread = 0.0, 0.0
+    for k in range(columns.shape[0]):
+        low, high = np.inf, -np.inf
+        for i in range(X.shape[0]):
+            low, high = min(low, X[i, k]), max(high, X[i, k])
+        for value in columns[k]:
+            low, high = min(low, value), max(high, value)
+        size, spread = max(size, high, -low), max(spread, high - low)
+    return size, spread
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "nsz"})

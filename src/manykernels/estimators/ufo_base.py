@@ -137,7 +137,8 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         theta, result = self._walk(task, warm, seed, self.epochs)
         rounding = 0.0 if result.interrupted else self._rounding(warm.bank, theta, result)
-        if needs_digits(rounding, max(self.tol, _FINE_TOL)):
+        # Digits far below the gap that was reached are in nobody's way; what rounding may add to it is stated.
+        if needs_digits(rounding, max(self.tol, _FINE_TOL, result.certificate.gap)):
             theta, result = self._again_in_double(theta, result, task, warm, seed)
             rounding = self._rounding(warm.bank, theta, result)
         result = replace(result, certificate=result.certificate.rounded(rounding, self.tol))

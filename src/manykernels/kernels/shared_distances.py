@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -33,6 +32,14 @@ class SharedDistances:
     indices: np.ndarray
     positions: np.ndarray
     base: str | None
+    # What would be asked again for each block: which kernels are functions of the base, and by unit of the distances
+    # whether one of them is too narrow for a base in single precision.
+    _elementwise: tuple[ElementwiseKernel | None, ...] = field(init=False, repr=False)
+    _is_narrow: dict[float, bool] = field(init=False, repr=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        kinds = tuple(kernel if isinstance(kernel, ElementwiseKernel) else None for kernel in self.kernels)
+        object.__setattr__(self, "_elementwise", kinds)
 
     def view(self, X: Any) -> Any:
         """Return the columns of X that its kernels see."""
@@ -106,22 +113,13 @@ class SharedDistances:
                 self.kernels[g].pack(V, start, stop, segment)
                 yield g, segment
 
-    @cached_property
-    def _elementwise(self) -> tuple[ElementwiseKernel | None, ...]:
-        """The kernels that are functions of the base, None for others: asked once, and not for each block."""
-        return tuple(kernel if isinstance(kernel, ElementwiseKernel) else None for kernel in self.kernels)
-
-    @cached_property
-    def _exact_units(self) -> dict[float, bool]:
-        """For the units that were met, whether the base is to be kept in double precision."""
-        return {}
-
     def _base_type(self, unit: float, dtype: type) -> type:
         """Return the type to keep the base in: only distances may be rounded, and only beside widths like them."""
-        if unit not in self._exact_units:
-            narrow = any(kernel.needs_double(unit) for kernel in self._elementwise if kernel is not None)
-            self._exact_units[unit] = self.base != "distance" or narrow
-        return np.float64 if self._exact_units[unit] else dtype
+        if self.base != "distance":
+            return np.float64
+        if unit not in self._is_narrow:
+            self._is_narrow[unit] = any(kernel.needs_double(unit) for kernel in self._elementwise if kernel is not None)
+        return np.float64 if self._is_narrow[unit] else dtype
 
     def diagonal(self, g: int, V: Any) -> np.ndarray:
         """Return the diagonal of the kernel at place ``g``, 0 for rows that lack the view."""

@@ -61,6 +61,7 @@ _LEAST_STEP = 1e-9
 # A step with the whole second-order correction is at least so long, beside one with a part of it, and lets mu grow by
 # this at most.
 _LEAST_WHOLE, _MOST_GROWTH = 0.01, 100.0
+_LEAST_CONIC = 0.1  # the same with cones, whose products bend more
 # So many steps without a smaller gap are enough: the first ones may only center the iterate.
 _PATIENCE = 25
 # The first point keeps this distance from the bounds, as a part of the range that beta uses.
@@ -471,14 +472,13 @@ class InteriorPoint:
         target = mu * (self.complementarity(point.plus(reach, affine)) / mu) ** 3
         if self.conic:
             target = max(target, min(mu, self._least_mu()))
-        whole = newton.direction(target, affine)
+        whole, least = newton.direction(target, affine), _LEAST_CONIC if self.conic else _LEAST_WHOLE
         length = self._longest(whole)
-        grown = self.complementarity(point.plus(min(1.0, _TO_BOUNDARY * length), whole))
-        if length >= _LEAST_WHOLE and grown <= _MOST_GROWTH * mu:
+        grows = not self.complementarity(point.plus(min(1.0, _TO_BOUNDARY * length), whole)) <= _MOST_GROWTH * mu
+        if length >= least and not grows:
             return whole
         shortened = newton.direction(target, affine, reach**2)
-        is_short = length < _LEAST_WHOLE * self._longest(shortened)
-        return shortened if is_short or not grown <= _MOST_GROWTH * mu else whole
+        return shortened if grows or length < least * self._longest(shortened) else whole
 
     def _longest(self, step: Unknowns) -> float:
         """Return the longest step, at most 1, that keeps every variable and multiplier non-negative."""
