@@ -29,13 +29,14 @@ from manykernels.outer.reduced_newton import exponent
 from manykernels.problem import Problem
 
 _EASED = 0.1  # share of the violation that may be left in a set
-_HALVED = 0.5  # an iteration ends when this share of the violation is left, or after
-_MOST_SETS = 30
+_HALVED = 0.5  # an iteration ends when this share of the violation is left, or after so many sets or steps
+_MOST_SETS, _MOST_STEPS = 30, 5000
 _STEPS = 200  # pair steps for each sample of a set, at most
 _LINE = 1e-3  # share of the derivative at 0 that may be left at the end of a line search
 _NEWTON_STEPS = 60
-# An iteration that raises the dual by less than this part of what is missing gains nothing; so many end the run.
-_LEAST_RISE, _PATIENCE = 1e-9, 10
+# An iteration gains too little if all that are left, at its rate, would close no more than the first part of the gap, or
+# if it closes no more than the second part itself; more than so many in a row end the run.
+_LEAST_SHARE, _LEAST_RISE, _PATIENCE = 1e-2, 1e-9, 10
 
 
 def smo(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: np.ndarray | None = None) -> Result:
@@ -122,13 +123,14 @@ class PairSteps:
             K = problem.bank.combine(problem.norm.scaled(start))
             self.set_beta(recorder.solve(K, None, max(self.tol, 1e-2)).beta)
         dual, n_idle = -np.inf, 0
-        for _ in range(max_iter):
+        for left in reversed(range(max_iter)):
             moved = self._iterate()
             weights = self.weights() if self.forms.any() else problem.norm.initial_weights(self.forms.size)
             certificate = problem.certificate(weights, self._machine(weights), self.forms)
             recorder.record(weights, self._machine(weights), certificate)
             rise, dual = certificate.dual - dual, certificate.dual
-            n_idle = n_idle + 1 if rise <= _LEAST_RISE * (certificate.primal - dual) else 0
+            too_little = max(_LEAST_SHARE / max(left, 1), _LEAST_RISE)
+            n_idle = n_idle + 1 if rise <= too_little * (certificate.primal - dual) else 0
             if certificate.within(self.tol) or not moved or n_idle > _PATIENCE or recorder.is_stuck:
                 break
 
@@ -147,7 +149,7 @@ class PairSteps:
 
     def _iterate(self) -> bool:
         """Work on one set after the other until the violation is halved; return whether a coefficient changed."""
-        moved, first = False, np.inf
+        moved, first, n_steps = False, np.inf, 0
         for _ in range(_MOST_SETS):
             gradients = [self.gradient(t) for t in range(self.beta.shape[0])]
             worst = [self._violation(t, g) for t, g in enumerate(gradients)]
@@ -155,9 +157,10 @@ class PairSteps:
             if not worst[t] > (_HALVED * first if np.isfinite(first) else 0.0):
                 break
             first = min(first, worst[t])
-            if not self._work(t, self._choose(t, gradients[t]), _EASED * worst[t]):
+            changed, steps = self._work(t, self._choose(t, gradients[t]), _EASED * worst[t])
+            moved, n_steps = moved or changed, n_steps + steps
+            if not changed or n_steps > _MOST_STEPS:
                 break
-            moved = True
         return moved
 
     def _violation(self, t: int, gradient: np.ndarray) -> float:
@@ -170,11 +173,11 @@ class PairSteps:
         half = SET_SIZE // 2
         return np.union1d(np.argsort(gradient - rise)[:half], np.argsort(fall - gradient)[:half])
 
-    def _work(self, t: int, chosen: np.ndarray, target: float) -> bool:
-        """Make pair steps among the chosen samples; return whether a coefficient has changed."""
+    def _work(self, t: int, chosen: np.ndarray, target: float) -> tuple[bool, int]:
+        """Make pair steps among the chosen samples; return whether a coefficient has changed, and how many steps."""
         rows = self.rows.of(chosen)
         beta = self.beta[t, chosen]
-        pair_steps(
+        n_steps = pair_steps(
             np.array([row[:, chosen].T for row in rows]),
             np.ascontiguousarray(self.products[t][:, chosen].T),
             self.forms,
@@ -192,7 +195,7 @@ class PairSteps:
                 self.products[t] += change * row
         self.beta[t, chosen] = beta
         self._set_forms()
-        return bool(changes.any())
+        return bool(changes.any()), n_steps
 
 
 class _Rows:
