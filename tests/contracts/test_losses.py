@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from manykernels.losses import EpsilonInsensitive, Hinge, Logistic, SmoothLoss, Squared, SquaredHinge
+from manykernels.losses import LOSSES as NAMED
+from manykernels.losses import EpsilonInsensitive, Huber, Quantile, SmoothLoss
 from tests.reference import oracle
 
 
-class Huber(SmoothLoss):
+class UserHuber(SmoothLoss):
     """A loss of a user's own, with no more than it must have."""
 
-    name = "huber"
+    name = "mine"
     classification, regression = False, True
 
     def value(self, y, z):
@@ -37,8 +38,8 @@ class Huber(SmoothLoss):
         return np.where(np.abs(y - z) < 1, 1.0, 0.0)
 
 
-LIBRARY = [Hinge(), SquaredHinge(), Logistic(), Squared(), EpsilonInsensitive(0.1), EpsilonInsensitive(0.0)]
-LOSSES = [*LIBRARY, Huber()]
+LIBRARY = [kind() for kind in NAMED] + [EpsilonInsensitive(0.0)]
+LOSSES = [*LIBRARY, Quantile(0.9), Huber(0.3), UserHuber()]
 SMOOTH = [loss for loss in LOSSES if isinstance(loss, SmoothLoss)]
 GRID = np.linspace(-60.0, 60.0, 1_200_001)  # a step of 1e-4, with the kinks at -1, 0 and 1 on it
 every_library_loss = pytest.mark.parametrize("loss", LIBRARY, ids=repr)

@@ -8,11 +8,11 @@ import pytest
 from manykernels.banks import Placement, Recipe, bind
 from manykernels.estimators.solvers import SOLVERS
 from manykernels.kernels import Gaussian, KernelBank, Linear
-from manykernels.losses import EpsilonInsensitive, Hinge, Logistic, Squared, SquaredHinge
+from manykernels.losses import EpsilonInsensitive, Hinge, Huber, Logistic, Quantile, Squared, SquaredHinge
 from manykernels.norms import ElasticNorm, LpNorm, LpPenalty, MixedNorm
 from manykernels.problem import Problem
 
-LOSSES = [Hinge(), SquaredHinge(), Logistic(), Squared(), EpsilonInsensitive(0.1)]
+LOSSES = [Hinge(), SquaredHinge(), Logistic(), Squared(), EpsilonInsensitive(0.1), Quantile(0.8), Huber(0.5)]
 L1 = [LpNorm(1)]
 LP = [LpNorm(1.5), LpNorm(2)]
 EQUAL = [LpNorm(np.inf)]
@@ -42,7 +42,7 @@ def problem_of(loss, norm):
     rng = np.random.default_rng(5)
     X = rng.normal(size=(40, 3))
     score = X[:, 0] + np.sin(2 * X[:, 1]) + 0.3 * rng.normal(size=40)
-    y = score if isinstance(loss, (Squared, EpsilonInsensitive)) else np.where(score > 0, 1.0, -1.0)
+    y = score if loss.regression else np.where(score > 0, 1.0, -1.0)
     kernels = [Gaussian(w, columns=[j], group=str(j)) for j, w in product(range(3), (0.3, 1.0, 3.0))] + [Linear()]
     bank = bind(KernelBank(kernels), X, Recipe(normalize="trace"), Placement(precision="double"))
     if isinstance(norm, MixedNorm):
@@ -51,7 +51,7 @@ def problem_of(loss, norm):
 
 
 def takes(name, norm, loss):
-    return norm in TAKES[name] and (name != "smo" or isinstance(loss, Hinge))
+    return norm in TAKES[name] and (name != "smo" or isinstance(loss, (Hinge, Quantile)))
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)

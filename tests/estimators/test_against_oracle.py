@@ -10,7 +10,7 @@ from tests.reference.oracle import certificate, random_problem, solve_dual
 N_SAMPLES, N_KERNELS = 60, 12
 NORMS = [1.0, 4 / 3, 2.0, 4.0, np.inf]
 CLASSIFICATION = ["hinge", "squared_hinge", "logistic", "squared"]
-REGRESSION = ["squared", "epsilon_insensitive"]
+REGRESSION = ["squared", "epsilon_insensitive", "absolute", "quantile", "huber"]
 CASES = [("classification", loss) for loss in CLASSIFICATION] + [("regression", loss) for loss in REGRESSION]
 
 

@@ -14,13 +14,14 @@ from manykernels.compute.gpu import has_device
 from manykernels.compute.threads import parallel
 from manykernels.datasets import ParquetRows
 from manykernels.kernels import Gaussian, Kernel, KernelBank, Linear, Polynomial
-from manykernels.losses import EpsilonInsensitive, Hinge, Logistic, Squared, SquaredHinge
+from manykernels.losses import EpsilonInsensitive, Hinge, Huber, Logistic, Quantile, Squared, SquaredHinge
 from manykernels.norms import LpNorm
 from manykernels.outer.automatic import automatic
 from manykernels.problem import Problem
 
 needs_torch = pytest.mark.skipif(not has_device("torch:cpu"), reason="needs torch")
 KERNELS = [Gaussian(0.7), Gaussian(2.0), Gaussian(1.0, columns=[0]), Linear()]
+LOSSES = [Hinge(), SquaredHinge(), Logistic(), Squared(), EpsilonInsensitive(0.1), Quantile(0.8), Huber(0.5)]
 
 
 def data(n=300, seed=0):
@@ -30,7 +31,7 @@ def data(n=300, seed=0):
 
 
 @pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("loss", [Hinge(), SquaredHinge(), Logistic(), Squared(), EpsilonInsensitive(0.1)], ids=repr)
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
 @pytest.mark.parametrize("p", [1.0, 1.5, 2.0])
 @pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
 def test_equals_the_approximate_kernels_written_out(loss, p, C, intercept):

@@ -15,13 +15,13 @@ from manykernels import MKLClassifier
 from manykernels.banks import Approximation, Placement, Recipe, bind
 from manykernels.compute.feature_table import FeatureTable
 from manykernels.kernels import Gaussian, KernelBank, Linear
-from manykernels.losses import EpsilonInsensitive, Hinge, Logistic, Squared, SquaredHinge
+from manykernels.losses import EpsilonInsensitive, Hinge, Huber, Logistic, Quantile, Squared, SquaredHinge
 from manykernels.norms import LpNorm
 from manykernels.outer.automatic import automatic
 from manykernels.problem import Problem
 
 N = 44
-LOSSES = [Hinge(), SquaredHinge(), Logistic(), Squared(), EpsilonInsensitive(0.1)]
+LOSSES = [Hinge(), SquaredHinge(), Logistic(), Squared(), EpsilonInsensitive(0.1), Quantile(0.8), Huber(0.5)]
 KERNELS = [Gaussian(1.0), Gaussian(4.0, columns=[0]), Gaussian(1.0, columns=[2]), Linear([0, 1])]
 
 
@@ -49,15 +49,16 @@ def features(kernel, V):
 
 
 def losses(loss, y, f):
-    if isinstance(loss, Hinge):
-        return cp.sum(cp.pos(1 - cp.multiply(y, f)))
-    if isinstance(loss, SquaredHinge):
-        return cp.sum_squares(cp.pos(1 - cp.multiply(y, f))) * naive_value(loss, -1.0) / 4.0
-    if isinstance(loss, Logistic):
-        return cp.sum(cp.logistic(-cp.multiply(y, f)))
-    if isinstance(loss, Squared):
-        return cp.sum_squares(y - f) * naive_value(loss, 0.0)
-    return cp.sum(cp.pos(cp.abs(y - f) - loss.epsilon))
+    short, r = cp.pos(1 - cp.multiply(y, f)), y - f
+    return {
+        "hinge": lambda: cp.sum(short),
+        "squared_hinge": lambda: cp.sum_squares(short) * naive_value(loss, -1.0) / 4.0,
+        "logistic": lambda: cp.sum(cp.logistic(-cp.multiply(y, f))),
+        "squared": lambda: cp.sum_squares(r) * naive_value(loss, 0.0),
+        "epsilon_insensitive": lambda: cp.sum(cp.pos(cp.abs(r) - loss.epsilon)),
+        "quantile": lambda: cp.sum(loss.quantile * cp.pos(r) + (1 - loss.quantile) * cp.pos(-r)),
+        "huber": lambda: 0.5 * cp.sum(cp.huber(r, loss.delta)),
+    }[loss.name]()
 
 
 def naive_value(loss, prediction):

@@ -120,7 +120,7 @@ _Y_SCALES = [1.0] * 5 + [1e-3, 1e3, 1e-12, 1e12, 1e-30, 1e30, 1e100, 1e160]
 _LOSSES = {
     "binary": ["hinge", "hinge", "squared_hinge", "logistic", "squared"],
     "multiclass": ["hinge", "hinge", "squared_hinge", "logistic", "squared"],
-    "regression": ["squared", "epsilon_insensitive"],
+    "regression": ["squared", "epsilon_insensitive", "squared", "epsilon_insensitive", "absolute", "quantile", "huber"],
 }
 _AGAIN = ["nothing", "permute samples", "permute kernels", "duplicate kernel", "split sample", "scale y"]
 _ALIGNMENTS = ["greedy", "qp", "independent", "uniform", "stagewise", "frank_wolfe"]

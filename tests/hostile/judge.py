@@ -497,9 +497,10 @@ def _one_more_kernel(case: Case, data: build.Data) -> Twin | None:
 
 def _scaled_target(case: Case, data: build.Data) -> Twin | None:
     """Return the regression of 1024 y: the optimum of a norm grows with the square."""
-    if case.task != "regression" or case.norm[0] not in ("lp", "mixed"):
+    loss = build.loss_of(case)
+    if case.task != "regression" or case.norm[0] not in ("lp", "mixed") or loss == "huber":  # whose delta is 1
         return None
     factor = 2.0**10
-    linear = build.loss_of(case) == "epsilon_insensitive"
+    linear = loss in ("epsilon_insensitive", "absolute", "quantile")
     other = replaced(case, C=case.C * (factor if linear else 1.0), epsilon=case.epsilon * factor)
     return other, replace(data, y=data.y * factor), factor**2, False

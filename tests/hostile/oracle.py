@@ -111,16 +111,18 @@ def _normalized(K, L, own, share, weight, kind, center) -> tuple[np.ndarray, np.
 
 def loss_value(name: str, y: np.ndarray, z: np.ndarray, epsilon: float) -> np.ndarray:
     """Return the loss of each sample."""
-    margin = 1 - y * z
-    if name == "hinge":
-        return np.maximum(0, margin)
-    if name == "squared_hinge":
-        return np.maximum(0, margin) ** 2
-    if name == "logistic":
-        return np.logaddexp(Long(0), -y * z)
-    if name == "squared":
-        return (y - z) ** 2 / 2
-    return np.maximum(0, np.abs(y - z) - Long(epsilon))
+    margin, size = 1 - y * z, np.abs(y - z)
+    near = np.minimum(size, 1)
+    return {
+        "hinge": lambda: np.maximum(0, margin),
+        "squared_hinge": lambda: np.maximum(0, margin) ** 2,
+        "logistic": lambda: np.logaddexp(Long(0), -y * z),
+        "squared": lambda: size**2 / 2,
+        "epsilon_insensitive": lambda: np.maximum(0, size - Long(epsilon)),
+        "absolute": lambda: size,
+        "quantile": lambda: size / 2,  # the median's
+        "huber": lambda: near * (size - near / 2),
+    }[name]()
 
 
 def conjugate(name: str, y: np.ndarray, beta: np.ndarray, C: np.ndarray, epsilon: float) -> np.ndarray:
@@ -139,8 +141,12 @@ def conjugate(name: str, y: np.ndarray, beta: np.ndarray, C: np.ndarray, epsilon
         value, inside = cost * (_entropy(s) + _entropy_of_rest(s)), box
     elif name == "squared":
         value, inside = -part + beta**2 / (2 * cost), np.isfinite(beta)
-    else:
+    elif name == "huber":
+        value, inside = -part + beta**2 / (2 * cost), np.abs(beta) <= cost + slack
+    elif name == "epsilon_insensitive":
         value, inside = -part + Long(epsilon) * np.abs(beta), np.abs(beta) <= cost + slack
+    else:
+        value, inside = -part, np.abs(beta) <= (cost / 2 if name == "quantile" else cost) + slack
     value = np.where(inside, value, np.inf)
     return np.where(present, value, np.where(beta == 0, 0, np.inf))
 
@@ -312,9 +318,11 @@ def _rounding(case: Case, problem: Problem, kernels, d, B, decision, added) -> f
     moved = np.einsum("k,ktn->tn", d, np.array([[np.abs(K) @ np.abs(b) for b in B] for K in kernels]))
     errors = Long(2.0**-52) * moved + Long(2.0**-53) * abs(added)
     loss, y = build.loss_of(case), problem.Y
-    bend = {"squared": Long(0.5), "squared_hinge": Long(1)}.get(loss, Long(0))
+    bend = {"squared": Long(0.5), "huber": Long(0.5), "squared_hinge": Long(1)}.get(loss, Long(0))
     if loss == "squared":
         slope = np.abs(y - decision)
+    elif loss == "huber":
+        slope = np.minimum(np.abs(y - decision), 1)
     elif loss == "squared_hinge":
         slope = 2 * np.maximum(0, 1 - y * decision)
     else:

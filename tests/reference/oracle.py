@@ -16,7 +16,18 @@ import cvxpy as cp
 import numpy as np
 from scipy.special import xlogy
 
-LOSSES = ("hinge", "squared_hinge", "logistic", "squared", "epsilon_insensitive")
+LOSSES = (
+    "hinge",
+    "squared_hinge",
+    "logistic",
+    "squared",
+    "epsilon_insensitive",
+    "absolute",
+    "quantile",
+    "huber",
+)
+# Of the quantile loss and of Huber's, with the defaults of the library.
+SHARE, DELTA = 0.5, 1.0
 
 _BOX_SLACK = 1e-9
 _TIGHT = {"tol_gap_abs": 1e-10, "tol_gap_rel": 1e-9, "tol_feas": 1e-9}
@@ -43,17 +54,17 @@ _ATTEMPTS = (
 def loss_value(name, y, z, epsilon=0.1):
     """Loss of each sample at the decision value ``z`` (without the factor C)."""
     y, z = np.asarray(y, dtype=float), np.asarray(z, dtype=float)
-    if name == "hinge":
-        return np.maximum(0.0, 1.0 - y * z)
-    if name == "squared_hinge":
-        return np.maximum(0.0, 1.0 - y * z) ** 2
-    if name == "logistic":
-        return np.logaddexp(0.0, -y * z)
-    if name == "squared":
-        return 0.5 * (y - z) ** 2
-    if name == "epsilon_insensitive":
-        return np.maximum(0.0, np.abs(y - z) - epsilon)
-    raise ValueError(f"unknown loss {name!r}")
+    size = np.abs(y - z)
+    return {
+        "hinge": lambda: np.maximum(0.0, 1.0 - y * z),
+        "squared_hinge": lambda: np.maximum(0.0, 1.0 - y * z) ** 2,
+        "logistic": lambda: np.logaddexp(0.0, -y * z),
+        "squared": lambda: 0.5 * (y - z) ** 2,
+        "epsilon_insensitive": lambda: np.maximum(0.0, size - epsilon),
+        "absolute": lambda: size,
+        "quantile": lambda: np.where(y > z, SHARE, 1.0 - SHARE) * size,
+        "huber": lambda: np.where(size <= DELTA, 0.5 * size**2, DELTA * (size - 0.5 * DELTA)),
+    }[name]()
 
 
 def conjugate(name, y, beta, C, epsilon=0.1):
@@ -81,6 +92,15 @@ def conjugate(name, y, beta, C, epsilon=0.1):
     elif name == "epsilon_insensitive":
         value = -y * beta + epsilon * np.abs(beta)
         inside = np.abs(beta) <= cost + slack
+    elif name == "absolute":
+        value = -y * beta
+        inside = np.abs(beta) <= cost + slack
+    elif name == "quantile":
+        value = -y * beta
+        inside = (beta <= SHARE * cost + slack) & (beta >= -(1.0 - SHARE) * cost - slack)
+    elif name == "huber":
+        value = -y * beta + beta**2 / (2.0 * cost)
+        inside = np.abs(beta) <= DELTA * cost + slack
     else:
         raise ValueError(f"unknown loss {name!r}")
     value = np.where(inside, value, np.inf)
@@ -310,8 +330,12 @@ def _into_domain(name, Y, beta, costs):
         return Y * np.clip(Y * beta, 0.0, costs)
     if name == "squared_hinge":
         return Y * np.maximum(Y * beta, 0.0)
-    if name == "epsilon_insensitive":
+    if name in ("epsilon_insensitive", "absolute"):
         return np.clip(beta, -costs, costs)
+    if name == "quantile":
+        return np.clip(beta, -(1.0 - SHARE) * costs, SHARE * costs)
+    if name == "huber":
+        return np.clip(beta, -DELTA * costs, DELTA * costs)
     return beta
 
 
@@ -380,6 +404,9 @@ def _loss_expression(name, Y, z, epsilon):
         "logistic": lambda: cp.logistic(-margin),
         "squared": lambda: 0.5 * cp.square(Y - z),
         "epsilon_insensitive": lambda: cp.pos(cp.abs(Y - z) - epsilon),
+        "absolute": lambda: cp.abs(Y - z),
+        "quantile": lambda: SHARE * cp.pos(Y - z) + (1 - SHARE) * cp.pos(z - Y),
+        "huber": lambda: 0.5 * cp.huber(Y - z, DELTA),
     }[name]()
 
 
@@ -387,18 +414,24 @@ def _conjugate_expression(name, Y, beta, costs, epsilon):
     """CVXPY (sum of the conjugates, domain constraints)."""
     signed = cp.multiply(Y, beta)
     linear = -cp.sum(signed)
-    if name == "hinge":
-        return linear, [signed >= 0, signed <= costs]
-    if name == "squared_hinge":
-        return linear + cp.sum(cp.multiply(1.0 / (4.0 * costs), cp.square(beta))), [signed >= 0]
-    if name == "logistic":
+
+    def squares(factor):
+        return linear + cp.sum(cp.multiply(1.0 / (factor * costs), cp.square(beta)))
+
+    def entropies():
         s = cp.multiply(1.0 / costs, signed)
-        return -cp.sum(cp.multiply(costs, cp.entr(s) + cp.entr(1 - s))), []
-    if name == "squared":
-        return linear + cp.sum(cp.multiply(1.0 / (2.0 * costs), cp.square(beta))), []
-    if name == "epsilon_insensitive":
-        return linear + epsilon * cp.sum(cp.abs(beta)), [cp.abs(beta) <= costs]
-    raise ValueError(f"unknown loss {name!r}")
+        return -cp.sum(cp.multiply(costs, cp.entr(s) + cp.entr(1 - s)))
+
+    return {
+        "hinge": lambda: (linear, [signed >= 0, signed <= costs]),
+        "squared_hinge": lambda: (squares(4.0), [signed >= 0]),
+        "logistic": lambda: (entropies(), []),
+        "squared": lambda: (squares(2.0), []),
+        "epsilon_insensitive": lambda: (linear + epsilon * cp.sum(cp.abs(beta)), [cp.abs(beta) <= costs]),
+        "absolute": lambda: (linear, [cp.abs(beta) <= costs]),
+        "quantile": lambda: (linear, [beta <= SHARE * costs, beta >= -(1 - SHARE) * costs]),
+        "huber": lambda: (squares(2.0), [cp.abs(beta) <= DELTA * costs]),
+    }[name]()
 
 
 # ---------------------------------------------------------------------------------------------------------

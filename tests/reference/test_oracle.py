@@ -5,6 +5,7 @@ import pytest
 
 from tests.reference.oracle import (
     LOSSES,
+    SHARE,
     certificate,
     conjugate,
     dual_penalty,
@@ -49,6 +50,9 @@ def _candidate(grams, y, C, loss, p):
         ("logistic", [np.log1p(np.exp(2.0)), np.log1p(np.exp(-0.5)), np.log1p(np.exp(-4.0))]),
         ("squared", [4.5, 0.125, 4.5]),
         ("epsilon_insensitive", [2.9, 0.4, 2.9]),
+        ("absolute", [3.0, 0.5, 3.0]),
+        ("quantile", [1.5, 0.25, 1.5]),
+        ("huber", [2.5, 0.125, 2.5]),
     ],
 )
 def test_loss_by_hand(name, expected):
@@ -61,11 +65,12 @@ def test_loss_by_hand(name, expected):
 def test_conjugate_is_the_supremum_over_a_grid(name, C):
     z = np.linspace(-40.0, 40.0, 400_001)
     targets = (-1.0, 1.0) if name in CLASSIFICATION else (-1.3, 0.0, 0.7)
+    reach = SHARE if name == "quantile" else 1.0
     for y in targets:
         for s in (0.001, 0.1, 0.5, 0.9, 0.999):
             signs = (y,) if name in CLASSIFICATION else (-1.0, 1.0)
             for sign in signs:
-                beta = sign * s * C
+                beta = sign * s * reach * C
                 brute = np.max(-beta * z - C * loss_value(name, y, z, EPSILON))
                 value = float(conjugate(name, y, beta, C, EPSILON))
                 assert brute == pytest.approx(value, abs=1e-6 * max(1.0, C)), (y, beta)
@@ -89,6 +94,12 @@ def test_conjugate_is_the_supremum_over_a_grid(name, C):
         ("epsilon_insensitive", -2.01, False),
         ("epsilon_insensitive", 2.01, False),
         ("epsilon_insensitive", -2.0, True),
+        ("absolute", 2.01, False),
+        ("absolute", -2.0, True),
+        ("quantile", -1.01, False),
+        ("quantile", 1.0, True),
+        ("huber", 2.01, False),
+        ("huber", -2.0, True),
     ],
 )
 def test_conjugate_domain(name, beta, feasible):

@@ -83,7 +83,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--loss",
         metavar="L",
         help="how errors count, such as hinge (the default) or logistic, which gives probabilities; with --regression "
-        "squared (the default) or epsilon_insensitive. Any other word lists them all",
+        "squared (the default) or absolute, which outliers hardly move. Any other word lists them all",
     )
     for flag, kind, default, placeholder, words in NUMBERS:
         text = f"{words} (default {default:g})"

@@ -19,7 +19,7 @@ def named_losses(*, of_classes: bool) -> dict[str, type[Loss]]:
     --------
     >>> from manykernels.estimators.loss_and_norm import named_losses
     >>> list(named_losses(of_classes=False))
-    ['squared', 'epsilon_insensitive']
+    ['squared', 'epsilon_insensitive', 'absolute', 'quantile', 'huber']
     """
     return {kind.name: kind for kind in LOSSES if (kind.classification if of_classes else kind.regression)}
 

@@ -29,9 +29,10 @@ class MKLRegressor(RegressorMixin, BaseMKL):
     norm : float p in [1, inf] or norm, default 1.0
     C : float, default 1.0
         Weight of the losses.
-    loss : {"squared", "epsilon_insensitive"} or Loss, default "squared"
-        (y - z)^2 / 2, or max(0, |y - z| - epsilon), or a loss as an object: one of :mod:`manykernels.losses`, or of
-        your own.
+    loss : {"squared", "epsilon_insensitive", "absolute", "quantile", "huber"} or Loss, default "squared"
+        (y - z)^2 / 2; max(0, |y - z| - epsilon); |y - z|; the median's, or ``Quantile(0.9)`` for another quantile;
+        squares near 0 and straight lines from 1 on, or ``Huber(delta)`` for another place. Or a loss as an object: one
+        of :mod:`manykernels.losses`, or of your own.
     epsilon : float, default 0.1
         Half the width of the tube of loss="epsilon_insensitive"; a loss as an object has its own.
     combination, solver, normalize, center, missing, check_kernels, fit_intercept, tol, max_iter, approximation, rank,

@@ -321,9 +321,8 @@ class UFOMKLRegressor(RegressorMixin, StreamingUFO):
     kernels : "standard", list of Kernel, or KernelBank, default "standard"
     alpha : float >= 0, default 0.0
     C : float, default 1.0
-    loss : {"squared", "epsilon_insensitive"} or Loss, default "squared"
-        (y - z)^2 / 2, or max(0, |y - z| - epsilon), or a loss as an object: one of :mod:`manykernels.losses`, or of
-        your own.
+    loss : {"squared", "epsilon_insensitive", "absolute", "quantile", "huber"} or Loss, default "squared"
+        As for :class:`manykernels.MKLRegressor`.
     epsilon : float, default 0.1
         Half the width of the tube of loss="epsilon_insensitive"; a loss as an object has its own.
     epochs, step, p, sampling, average, features, normalize, missing, check_kernels, fit_intercept, tol, warm_start,

@@ -24,7 +24,7 @@ class Squared(SmoothLoss):
         return 0.5 * (y - z) ** 2
 
     def conjugate(self, y: np.ndarray, beta: np.ndarray, C: np.ndarray) -> np.ndarray:
-        return -y * beta + beta * _over(beta, 2.0 * C)
+        return -y * beta + beta * over(beta, 2.0 * C)
 
     def domain(self, y: np.ndarray, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         end = np.broadcast_to(np.where(C > 0, np.inf, 0.0), np.shape(y))
@@ -62,7 +62,7 @@ class SquaredHinge(SmoothLoss):
         return np.maximum(0.0, 1.0 - y * z) ** 2
 
     def conjugate(self, y: np.ndarray, beta: np.ndarray, C: np.ndarray) -> np.ndarray:
-        return -y * beta + beta * _over(beta, 4.0 * C)
+        return -y * beta + beta * over(beta, 4.0 * C)
 
     def domain(self, y: np.ndarray, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         end = np.where(C > 0, np.inf, 0.0)
@@ -84,7 +84,7 @@ class SquaredHinge(SmoothLoss):
         return np.where(y * z < 1.0, 2.0, 0.0)
 
     def quadratic_parts(self, y: np.ndarray, C: np.ndarray) -> list[SignedPart]:
-        return [SignedPart(y, np.where(C > 0, np.inf, 0.0), np.full(y.size, -1.0), _over(np.full_like(C, 0.5), C))]
+        return [SignedPart(y, np.where(C > 0, np.inf, 0.0), np.full(y.size, -1.0), over(np.full_like(C, 0.5), C))]
 
 
 class Logistic(SmoothLoss):
@@ -100,7 +100,7 @@ class Logistic(SmoothLoss):
         return np.logaddexp(0.0, -y * z)
 
     def conjugate(self, y: np.ndarray, beta: np.ndarray, C: np.ndarray) -> np.ndarray:
-        share = np.clip(_over(y * beta, C), 0.0, 1.0)
+        share = np.clip(over(y * beta, C), 0.0, 1.0)
         # A share may be far below the rounding of 1: log(1 - share) would have none of its digits.
         return C * (xlogy(share, share) + xlog1py(1.0 - share, -share))
 
@@ -123,7 +123,7 @@ class Logistic(SmoothLoss):
         return expit(z) * expit(-z)
 
 
-def _over(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
+def over(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
     """Divide where the denominator is positive; a sample of weight 0 has beta = 0 and conjugate 0."""
     shape = np.broadcast_shapes(np.shape(numerator), np.shape(denominator))
     return np.divide(numerator, denominator, out=np.zeros(shape), where=np.asarray(denominator) > 0)

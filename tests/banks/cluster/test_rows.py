@@ -17,13 +17,14 @@ from manykernels.core.targets import Targets
 from manykernels.estimators import by_rows
 from manykernels.inner.simplex_program import solve_program
 from manykernels.kernels import Gaussian, KernelBank, Linear
-from manykernels.losses import EpsilonInsensitive, Hinge, Logistic, Squared, SquaredHinge
+from manykernels.losses import EpsilonInsensitive, Hinge, Huber, Logistic, Quantile, Squared, SquaredHinge
 from manykernels.norms import LpNorm, LpPenalty, MixedNorm, Penalty
 from manykernels.outer.automatic import automatic
 from manykernels.problem import Problem
 from tests.binding import bind_with
 
 KERNELS = [Gaussian(0.7), Gaussian(2.0), Gaussian(1.0, columns=[0]), Linear()]
+LOSSES = [Hinge(), SquaredHinge(), Logistic(), Squared(), EpsilonInsensitive(0.1), Quantile(0.8), Huber(0.5)]
 
 
 class Here:
@@ -70,7 +71,7 @@ def targets_of(loss, C):
     return Targets(C) if loss.regression else Targets(C, np.array([-1.0, 1.0]), np.ones(2))
 
 
-@pytest.mark.parametrize("loss", [Hinge(), SquaredHinge(), Logistic(), Squared(), EpsilonInsensitive(0.1)], ids=repr)
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
 @pytest.mark.parametrize(
     ("norm", "C", "intercept"),
     [(LpNorm(1), 1.0, True), (LpNorm(1.5), 0.01, False), (LpNorm(2), 10.0, True), (LpPenalty(2), 1.0, True)],
