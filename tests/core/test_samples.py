@@ -136,3 +136,20 @@ class TestEveryRowIsASample:
     def test_no_weight_at_all_is_an_error(self):
         with pytest.raises(ValueError, match=r"^sample_weight is zero for every sample"):
             Samples.all_of(np.zeros(3))
+
+
+def test_another_unit_of_a_column_changes_no_order():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(50, 3)), rng.normal(size=50)
+    X[10:20] = X[:10]
+    X[:, 1] = np.round(X[:, 1])
+    rows = [distinct_samples(Z, y, np.ones(50)).rows for Z in (X, 3.7 * X - 40.0, X / 1e200)]
+    assert np.array_equal(rows[0], rows[1])
+    assert np.array_equal(rows[0], rows[2])
+
+
+def test_rows_are_in_the_order_of_their_values_before_they_are_shuffled():
+    values = np.array([0.0, -1.0, 1e-300, -1e300, 5.0, -1e-300, 1e300])
+    samples = distinct_samples(values[:, None], np.zeros(7), np.ones(7))
+    shuffled = np.random.default_rng(0).permutation(7)
+    assert np.array_equal(values[samples.rows], np.sort(values)[shuffled])

@@ -6,8 +6,8 @@ The order looks random, so that the last n samples are a random part of the data
 problem is found.
 
 So training does not depend on how a data set is written down: rows in another
-order, a row twice or once with weight 2, a row of weight 0 or no such row
-give the same model. It also saves work where rows repeat.
+order, a row twice or once with weight 2, a row of weight 0 or no such row,
+columns in another unit give the same model. It also saves work where rows repeat.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 LEAST_WEIGHT = float(np.finfo(float).tiny)
+_SIGN = np.uint64(1 << 63)  # the bit of a double
 
 
 @dataclass(frozen=True)
@@ -100,10 +101,14 @@ def _with_weight(sample_weight: np.ndarray) -> np.ndarray:
 
 
 def _dense_keys(X: np.ndarray, y: np.ndarray, used: np.ndarray) -> np.ndarray:
+    """Return bytes for each row, in the order of its values: so another unit of a column changes no order."""
     table = np.empty((used.size, X.shape[1] + 1))
     table[:, :-1], table[:, -1] = X if used.size == X.shape[0] else X[used], y[used]
     table += 0.0  # -0.0 is 0.0
-    return table.view(np.dtype((np.void, table.shape[1] * table.itemsize))).ravel()
+    bits = table.view(np.uint64)
+    # Negative numbers have the larger bits the smaller they are; bytes are compared from the first on.
+    bits ^= (table.view(np.int64) >> 63).view(np.uint64) | _SIGN
+    return bits.astype(">u8").view(np.dtype((np.void, table.shape[1] * table.itemsize))).ravel()
 
 
 def _sparse_keys(X: Any, y: np.ndarray, used: np.ndarray) -> np.ndarray:
