@@ -24,6 +24,9 @@ class KernelBank:
     ----------
     kernels : iterable of Kernel, GaussianLadder or KernelBank
         A ladder counts as many kernels as it has widths; plain kernels come first in a bank's order.
+    standardize : bool, default False
+        The kernels are meant for columns of mean 0 and variance 1: estimators learn location and scale of each column
+        on the training data and take them off, as a StandardScaler in front would. ``kernels="standard"`` does.
 
     Examples
     --------
@@ -40,13 +43,17 @@ class KernelBank:
     (20, 20)
     """
 
-    def __init__(self, kernels: Iterable[Kernel | GaussianLadder | KernelBank]) -> None:
+    def __init__(
+        self, kernels: Iterable[Kernel | GaussianLadder | KernelBank], *, standardize: bool = False
+    ) -> None:
         if isinstance(kernels, (Kernel, str)) or not isinstance(kernels, Iterable):
             raise TypeError(f"kernels must be a list of kernels, got {kernels!r}.")
         flat: list[Kernel | GaussianLadder] = []
         for entry in kernels:
             if isinstance(entry, KernelBank):
                 entry.require_plain("A list of more kernels")
+                if entry.standardize and not standardize:
+                    raise ValueError("A bank with standardize=True needs a list with standardize=True.")
                 flat += entry.kernels
             elif isinstance(entry, (Kernel, GaussianLadder)):
                 flat.append(entry)
@@ -55,6 +62,7 @@ class KernelBank:
         if not flat:
             raise ValueError("kernels is empty: at least one kernel is needed.")
         self.kernels: list[Kernel | GaussianLadder] = flat
+        self.standardize = standardize
 
     @classmethod
     @one_blas_thread()
@@ -145,7 +153,7 @@ class KernelBank:
         [Linear(), Gaussian(width=1), Gaussian(width=2), Gaussian(width=4)]
         """
         steps = [Gaussian(w, each.columns, each.group, each.label) for each in self.ladders for w in each.widths]
-        return KernelBank([*self.plain, *steps])
+        return KernelBank([*self.plain, *steps], standardize=self.standardize)
 
     def check_views(self, X: Any, source: Any = None) -> None:
         """Raise ValueError if a row is NaN in some but not all of the columns that a kernel sees.

@@ -42,11 +42,14 @@ class Choice:
         Of Gaussian kernels on all columns together.
     words : str
         What was chosen, in a sentence, where it is not all that there could be; else empty.
+    standardize : bool
+        Whether the widths are for columns of variance 1; those of wide sparse data are in typical distances.
     """
 
     singles: np.ndarray
     widths: tuple[float, ...]
     words: str = ""
+    standardize: bool = True
 
 
 def standard_bank(
@@ -55,10 +58,11 @@ def standard_bank(
     widths: Any = None,
     degrees: Any = STANDARD_DEGREES,
     per_feature: Any = "auto",
+    standardize: bool = False,
 ) -> KernelBank:
     """Return Gaussian and polynomial kernels on all features and on each one.
 
-    The widths suit features of unit variance: put a StandardScaler in front.
+    The widths suit features of unit variance: put a StandardScaler in front, or let estimators do what it does.
 
     Parameters
     ----------
@@ -73,6 +77,9 @@ def standard_bank(
         Whether to make the kernels for each single column, too. "auto" makes them where columns are few (at most 100,
         or X has at most two million values); of more than 100 sparse columns, for those that are filled in 95 % of the
         samples or more. A warning says what was left out.
+    standardize : bool, default False
+        Estimators take off the location and the scale of each column, as ``kernels="standard"`` does: see
+        :class:`KernelBank`.
 
     Returns
     -------
@@ -91,10 +98,10 @@ def standard_bank(
     choice = choose(X)
     if per_feature == "auto" and choice.words:
         warn(choice.words)
-    return _made(X, choice, widths, degrees, per_feature)
+    return _made(X, choice, widths, degrees, per_feature, standardize)
 
 
-def _made(X: Any, choice: Choice, widths: Any, degrees: Any, per_feature: Any) -> KernelBank:
+def _made(X: Any, choice: Choice, widths: Any, degrees: Any, per_feature: Any, standardize: bool) -> KernelBank:
     singles = choice.singles
     if per_feature != "auto":
         singles = np.arange(X.shape[1] if per_feature and X.shape[1] > 1 else 0)
@@ -102,7 +109,7 @@ def _made(X: Any, choice: Choice, widths: Any, degrees: Any, per_feature: Any) -
     names = column_names(X)
     for j in singles.tolist():
         kernels += _kernels(j if names is None else [names[j]], STANDARD_WIDTHS if widths is None else widths, degrees)
-    return KernelBank(kernels)
+    return KernelBank(kernels, standardize=standardize)
 
 
 def _kernels(columns: Any, widths: Any, degrees: Any) -> list[Kernel | GaussianLadder]:
@@ -135,7 +142,7 @@ def choose(X: Any) -> Choice:
     every = np.arange(d if d > 1 else 0)
     if d <= _FEW_COLUMNS:
         return Choice(every, STANDARD_WIDTHS)
-    if not sp.issparse(X):
+    if not is_wide_and_sparse(X):
         if n * d <= _FEW_VALUES:
             return Choice(every, STANDARD_WIDTHS)
         return Choice(every[:0], STANDARD_WIDTHS, _words(X, 0, "", STANDARD_WIDTHS))
@@ -143,7 +150,8 @@ def choose(X: Any) -> Choice:
     filled = filled if n * filled.size <= _FEW_VALUES else filled[:0]
     unit = _typical_distance(X)
     widths = tuple(unit * width for width in _WIDE_WIDTHS)
-    return Choice(filled, widths, _words(X, filled.size, " that are filled in 95 % of the samples or more", widths))
+    words = _words(X, filled.size, " that are filled in 95 % of the samples or more", widths)
+    return Choice(filled, widths, words, standardize=False)
 
 
 def _typical_distance(X: Any) -> float:
@@ -195,4 +203,26 @@ def as_bank(kernels: Any, X: Any, *, tells: bool = False) -> KernelBank:
     choice = choose(X)
     if tells and choice.words:
         warn(choice.words)
-    return _made(X, choice, None, STANDARD_DEGREES, "auto")
+    return _made(X, choice, None, STANDARD_DEGREES, "auto", choice.standardize)
+
+
+def standardizes(kernels: Any, X: Any) -> bool:
+    """Return whether an estimator's ``kernels`` are for columns of X whose location and scale are taken off.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.kernels import Gaussian, KernelBank
+    >>> from manykernels.kernels.standard import standardizes
+    >>> X = np.zeros((5, 2))
+    >>> [standardizes(kernels, X) for kernels in ("standard", [Gaussian(1.0)], KernelBank([Gaussian(1.0)]))]
+    [True, False, False]
+    """
+    if isinstance(kernels, str):
+        return not is_wide_and_sparse(X)
+    return bool(getattr(kernels, "standardize", False))
+
+
+def is_wide_and_sparse(X: Any) -> bool:
+    """Return whether X is sparse and has many columns: its standard kernels look at it as it is."""
+    return sp.issparse(X) and X.shape[1] > _FEW_COLUMNS
