@@ -39,8 +39,8 @@ def own_folder(temporary):
 def test_it_is_kept_in_a_folder_of_the_users_own(temporary):
     with pytest.warns(UserWarning, match=re.escape(f"is kept in {own_folder(temporary)}, since neither")) as said:
         functions = [compiled.njit(cache=True, nogil=True)(double) for _ in range(3)]
+        assert [function(4) for function in functions] == [8, 8, 8]
     assert len(said) == 1
-    assert [function(4) for function in functions] == [8, 8, 8]
     assert list(own_folder(temporary).rglob("*.nbi"))
     assert own_folder(temporary).stat().st_mode & 0o077 == 0
     assert numba.config.CACHE_DIR == ""
@@ -60,8 +60,7 @@ def test_a_folder_that_others_could_write_to_is_not_used(temporary, how, monkeyp
     else:
         monkeypatch.setattr(compiled.tempfile, "gettempdir", lambda: str(temporary / "none"))
     with pytest.warns(UserWarning, match="is compiled anew in every process, since neither"):
-        function = compiled.njit(cache=True)(double)
-    assert function(4) == 8
+        assert compiled.njit(cache=True)(double)(4) == 8
     assert not list(temporary.rglob("*.nbi"))
 
 
@@ -71,6 +70,33 @@ def test_the_folder_of_another_user_is_not_used(temporary, monkeypatch):
     (temporary / "manykernels-7").mkdir(mode=0o700)
     monkeypatch.setattr(compiled.os, "getuid", lambda: 7)
     assert compiled._temporary_folder() is None
+
+
+def test_numba_is_imported_by_the_first_call():
+    script = """
+import sys
+import manykernels
+from manykernels.inner.smo import violation
+manykernels.MKLClassifier, manykernels.UFOMKLClassifier, manykernels.load
+print("numba" in sys.modules)
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["False"]
+
+
+@compiled.njit()
+def quadruple(x):
+    return twice(twice(x))
+
+
+@compiled.njit()
+def twice(x):
+    return 2 * x
+
+
+def test_functions_that_call_others_find_them_whatever_the_order():
+    assert quadruple(3) == 12
+    assert twice(3) == 6
 
 
 def test_nothing_is_kept_that_need_not_be(temporary, recwarn):
@@ -108,7 +134,7 @@ def test_import_and_fit_without_a_folder(tmp_path):
         assert run.returncode == 0, run.stderr
         assert run.stdout.split() == ["True"]
         assert run.stderr.count("The compiled code of manykernels is kept in") == 1
-        assert run.stderr.startswith("<string>:7: UserWarning")
+        assert run.stderr.startswith("<string>:9: UserWarning")
         kept.append({path: path.stat().st_mtime_ns for path in own_folder(tmp_path).rglob("*.nbc")})
     assert kept[0]
     assert kept[0] == kept[1]

@@ -1,4 +1,6 @@
-"""Compiled functions, kept on disk between processes where that can be done.
+"""Compiled functions: made when they are first called, and kept on disk between processes where that can be done.
+
+Numba itself is imported by the first call, too: most of what a user does before a fit needs none of it.
 
 Numba keeps them beside the source or in the user's cache folder, and raises where it can write to neither: an
 installation of another user's, a container without a home. Then they are kept in a temporary folder of this user's own,
@@ -10,14 +12,16 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
-from collections.abc import Callable
-from functools import lru_cache
+import threading
+from collections.abc import Callable, Iterator
+from functools import lru_cache, update_wrapper
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
-import numba
-
 from manykernels.core.notices import warn
+
+_making = threading.RLock()
 
 
 def njit(cache: bool = False, **options: Any) -> Callable[[Callable], Any]:
@@ -42,16 +46,56 @@ def njit(cache: bool = False, **options: Any) -> Callable[[Callable], Any]:
     8
     """
 
-    def compiled(function: Callable) -> Any:
-        try:
-            return numba.njit(cache=cache, **options)(function)
-        except RuntimeError:  # there is no folder to write to
-            return _kept_elsewhere(function, options)
+    return lambda function: Compiled(function, cache, options)
 
-    return compiled
+
+class Compiled:
+    """A function that Numba compiles when it is first called.
+
+    Other compiled functions that it calls are found under their names in its module. Numba knows its own functions
+    only, so those take the place of these there.
+    """
+
+    def __init__(self, function: Callable, cache: bool, options: dict[str, Any]) -> None:
+        update_wrapper(self, function)
+        self._function, self._cache, self._options = function, cache, options
+        self._made: Callable | None = None
+
+    def __call__(self, *arguments: Any) -> Any:
+        return (self._made or self.made())(*arguments)
+
+    def made(self) -> Callable:
+        """Return Numba's function."""
+        with _making:
+            if self._made is None:
+                known = self._function.__globals__
+                for name in _names_in(self._function.__code__):
+                    if isinstance(known.get(name), Compiled):
+                        known[name] = known[name].made()
+                self._made = _compiled(self._function, self._cache, self._options)
+        return self._made
+
+
+def _names_in(code: CodeType) -> Iterator[str]:
+    """Yield the names that a function looks up in its module."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names_in(constant)
+
+
+def _compiled(function: Callable, cache: bool, options: dict[str, Any]) -> Callable:
+    import numba  # noqa: PLC0415 - it takes as long as all the rest of this package
+
+    try:
+        return numba.njit(cache=cache, **options)(function)
+    except RuntimeError:  # there is no folder to write to
+        return _kept_elsewhere(function, options)
 
 
 def _kept_elsewhere(function: Callable, options: dict[str, Any]) -> Any:
+    import numba  # noqa: PLC0415
+
     folder = _own_folder()
     if folder is None:
         return numba.njit(**options)(function)

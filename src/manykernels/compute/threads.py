@@ -24,7 +24,6 @@ from functools import lru_cache, wraps
 from itertools import product
 from typing import Any, TypeVar, cast
 
-import numba
 import scipy.linalg  # noqa: F401 - it brings a BLAS of its own, which must be there when the libraries are listed
 from threadpoolctl import ThreadpoolController
 
@@ -38,9 +37,16 @@ def n_threads() -> int:
     joblib sets that variable in its worker processes, so nested parallelism
     does not oversubscribe the machine.
     """
-    every = max(1, int(getattr(numba.config, "NUMBA_NUM_THREADS", 1)))
     limit = _limit.get()
-    return every if limit is None else min(limit, every)
+    return _cores() if limit is None else min(limit, _cores())
+
+
+@lru_cache(maxsize=1)
+def _cores() -> int:
+    given = os.environ.get("NUMBA_NUM_THREADS", "")
+    if given.isdecimal():
+        return max(1, int(given))
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager

@@ -43,9 +43,7 @@ class KernelBank:
     (20, 20)
     """
 
-    def __init__(
-        self, kernels: Iterable[Kernel | GaussianLadder | KernelBank], *, standardize: bool = False
-    ) -> None:
+    def __init__(self, kernels: Iterable[Kernel | GaussianLadder | KernelBank], *, standardize: bool = False) -> None:
         if isinstance(kernels, (Kernel, str)) or not isinstance(kernels, Iterable):
             raise TypeError(f"kernels must be a list of kernels, got {kernels!r}.")
         flat: list[Kernel | GaussianLadder] = []
