@@ -38,8 +38,7 @@ def own_folder(temporary):
 
 def test_it_is_kept_in_a_folder_of_the_users_own(temporary):
     with pytest.warns(UserWarning, match=re.escape(f"is kept in {own_folder(temporary)}, since neither")) as said:
-        functions = [compiled.njit(cache=True, nogil=True)(double) for _ in range(3)]
-        assert [function(4) for function in functions] == [8, 8, 8]
+        assert [compiled.njit(cache=True, nogil=True)(double)(4) for _ in range(3)] == [8, 8, 8]
     assert len(said) == 1
     assert list(own_folder(temporary).rglob("*.nbi"))
     assert own_folder(temporary).stat().st_mode & 0o077 == 0

@@ -1,12 +1,14 @@
 """Reading tables: each format, and each way in which a file can be wrong."""
 
 import gzip
+import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import dump_svmlight_file
 
+from manykernels.datasets import ParquetRows
 from manykernels.tables.reading import READERS, is_libsvm, read_table, table_stem
 
 PEOPLE = pd.DataFrame({"age": [31, 45], "city": ["Rome", "New York"], "smokes": [True, False]})
@@ -143,6 +145,13 @@ class TestParquet:
     def test_bad_content(self, write):
         with pytest.raises(ValueError, match="cannot be read as parquet: it is not a Parquet file, or it is damaged"):
             read_table(write("bad.parquet", "age,city\n"))
+
+    def test_without_pyarrow(self, write, monkeypatch):
+        monkeypatch.setitem(sys.modules, "pyarrow", None)
+        with pytest.raises(ValueError, match=r'it needs pyarrow: pip install "manykernels\[parquet\]"'):
+            read_table(write("people.parquet", "age,city\n"))
+        with pytest.raises(ImportError, match=r'need pyarrow: pip install "manykernels\[parquet\]"'):
+            ParquetRows(write("people.parquet", ""))
 
 
 ARFF = """\

@@ -45,7 +45,6 @@ def njit(cache: bool = False, **options: Any) -> Callable[[Callable], Any]:
     >>> twice(4)
     8
     """
-
     return lambda function: Compiled(function, cache, options)
 
 

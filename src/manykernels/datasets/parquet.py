@@ -45,8 +45,10 @@ class ParquetRows:
     ndim = 2
 
     def __init__(self, path: Any, columns: Sequence[str] | None = None, without: Sequence[str] = ()) -> None:
-        import pyarrow.parquet as pq  # noqa: PLC0415 - large, and needed only for such files
-
+        try:
+            import pyarrow.parquet as pq  # noqa: PLC0415 - large, and needed only for such files
+        except ImportError as error:
+            raise ImportError('Parquet files need pyarrow: pip install "manykernels[parquet]".') from error
         self.path = Path(path)
         self._file = pq.ParquetFile(self.path)
         names = self._file.schema_arrow.names

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyarrow
 from sklearn.datasets import load_svmlight_file
 
 from manykernels.core.notices import listed
@@ -24,7 +23,6 @@ _WORDS: dict[type[BaseException], str] = {
     EOFError: "the compressed file ends too early",
     zlib.error: "the compressed file is damaged",
     csv.Error: f"a cell has more than {csv.field_size_limit()} characters, so a quote may not be closed",
-    pyarrow.ArrowException: "it is not a Parquet file, or it is damaged",
 }
 
 
@@ -70,7 +68,7 @@ def read_table(path: str | os.PathLike[str]) -> pd.DataFrame:
         raise ValueError(f"The table must have a line of column names and rows; '{path}' is empty.") from error
     except UnicodeDecodeError as error:
         raise ValueError(f"The table must be text in UTF-8; '{path}' is not: save it in that encoding.") from error
-    except (OSError, EOFError, zlib.error, csv.Error, ValueError, pyarrow.ArrowException) as error:
+    except (OSError, EOFError, zlib.error, csv.Error, ValueError) as error:
         raise ValueError(f"The table '{path}' cannot be read as {_suffix(path)[1:]}: {_reason(error)}.") from error
     return _checked(table, path)
 
@@ -97,7 +95,14 @@ def is_libsvm(path: str | os.PathLike[str]) -> bool:
 
 def read_parquet(path: Path) -> pd.DataFrame:
     """Read a Parquet file; an index with a name becomes a column too."""
-    table = pd.read_parquet(path)
+    try:
+        import pyarrow  # noqa: PLC0415 - large, and needed only for such files
+    except ImportError as error:
+        raise ValueError('it needs pyarrow: pip install "manykernels[parquet]"') from error
+    try:
+        table = pd.read_parquet(path, engine="pyarrow")
+    except pyarrow.ArrowException as error:
+        raise ValueError("it is not a Parquet file, or it is damaged") from error
     return table.reset_index() if any(name is not None for name in table.index.names) else table
 
 
