@@ -87,7 +87,7 @@ def _compiled(function: Callable, cache: bool, options: dict[str, Any]) -> Calla
     import numba  # noqa: PLC0415 - it takes as long as all the rest of this package
 
     try:
-        return numba.njit(cache=cache, **options)(function)
+        return numba.njit(cache=cache, no_cfunc_wrapper=True, **options)(function)
     except RuntimeError:  # there is no folder to write to
         return _kept_elsewhere(function, options)
 

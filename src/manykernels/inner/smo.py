@@ -280,6 +280,15 @@ def _compact(K, keep):
     return out
 
 
+@njit(cache=True, nogil=True)
+def _taken(values, keep):
+    """Return values[keep]: a loop takes a tenth of what compiling the index does."""
+    out = np.empty(keep.size)
+    for k in range(keep.size):
+        out[k] = values[keep[k]]
+    return out
+
+
 @njit(cache=True, nogil=True, fastmath=_FAST)
 def _add_products(K, change, g):
     """Add K @ change to g, reading only the rows where something changed."""
@@ -313,23 +322,28 @@ def _solve_shrunk(K, diagonal, g, beta, lower, upper, epsilon, tol, max_iter, in
 
     Changes beta and g (of all samples) in place; returns the iterations.
     """
-    start = beta.copy()
-    small, diag, gk, bk = _compact(K, keep), diagonal[keep], g[keep], beta[keep]
-    lo, up = lower[keep], upper[keep]
+    change = beta.copy()
+    small, diag, gk, bk = _compact(K, keep), _taken(diagonal, keep), _taken(g, keep), _taken(beta, keep)
+    lo, up = _taken(lower, keep), _taken(upper, keep)
     done = 0
     while done < max_iter:
         burst = min(max(keep.size, 200), max_iter - done)
         used, worst = _run(small, diag, gk, bk, lo, up, epsilon, tol, burst, intercept)
         done += used
-        beta[keep] = bk
+        for k in range(keep.size):
+            beta[keep[k]] = bk[k]
         if worst <= tol:
             break
         inner = movable(gk, bk, lo, up, epsilon, intercept, 0.0)
         if 10 * inner.size < 7 * keep.size and inner.size > 1:
-            small, diag, gk, bk = _compact(small, inner), diag[inner], gk[inner], bk[inner]
-            lo, up = lo[inner], up[inner]
-            keep = keep[inner]
-    _add_products(K, beta - start, g)
+            small, diag, gk, bk = _compact(small, inner), _taken(diag, inner), _taken(gk, inner), _taken(bk, inner)
+            lo, up = _taken(lo, inner), _taken(up, inner)
+            for k in range(inner.size):  # inner[k] >= k
+                keep[k] = keep[inner[k]]
+            keep = keep[: inner.size]
+    for k in range(change.size):
+        change[k] = beta[k] - change[k]
+    _add_products(K, change, g)
     return done
 
 
