@@ -322,7 +322,7 @@ def _solve_shrunk(K, diagonal, g, beta, lower, upper, epsilon, tol, max_iter, in
 
     Changes beta and g (of all samples) in place; returns the iterations.
     """
-    change = beta.copy()
+    change, keep = beta.copy(), keep.copy()
     small, diag, gk, bk = _compact(K, keep), _taken(diagonal, keep), _taken(g, keep), _taken(beta, keep)
     lo, up = _taken(lower, keep), _taken(upper, keep)
     done = 0
