@@ -54,7 +54,8 @@ def refresh(rule, walk):
     squared, coef, t = walk.squared, walk.coef, walk.clock[NOW]
     walk.clock[MADE_FOR] = t
     if t == 0.0:
-        coef[:] = 0.0
+        for k in range(coef.size):
+            coef[k] = 0.0
         return 0.0
     largest = 0.0
     for k in range(squared.size):
@@ -163,7 +164,8 @@ def count(walk, loss, offset, gain, g):
     walk.totals[LOSS] += gain * loss
     walk.totals[OFFSET] += gain * offset
     walk.clock[NOW] += 1.0
-    g *= gain
+    for c in range(g.size):
+        g[c] *= gain
 
 
 # -- exact steps ----------------------------------------------------------------------------------------------------
@@ -185,12 +187,13 @@ def trial_output(rule, walk, trial, along, squares, step):
 
 
 @njit(cache=True, nogil=True)
-def longest_ascent(rule, walk, trial, along, squares, rise, bend, limit):
+def longest_ascent(rule, walk, trial, along, squares, sign, rise, bend, limit):
     """Return a step length in [0, limit] near the maximum of the dual along a direction, and not beyond it.
 
-    The derivative of the dual at a step s is rise - bend s - output(s); it falls.
+    The direction is ``along`` times a sign. The derivative of the dual at a step s is rise - bend s - output(s); it
+    falls.
     """
-    slope = rise - trial_output(rule, walk, trial, along, squares, 0.0)
+    slope = rise - sign * trial_output(rule, walk, trial, along, squares, 0.0)
     if slope <= _EQUAL * max(1.0, abs(rise)) or limit <= 0.0:
         return 0.0
     stiff = bend
@@ -199,7 +202,7 @@ def longest_ascent(rule, walk, trial, along, squares, rise, bend, limit):
     low, slope_low, high, slope_high, side = 0.0, slope, -1.0, 0.0, 0
     step = min(limit, slope / stiff) if stiff > 0.0 else limit
     for _ in range(_TRIALS):
-        slope_at_step = rise - bend * step - trial_output(rule, walk, trial, along, squares, step)
+        slope_at_step = rise - bend * step - sign * trial_output(rule, walk, trial, along, squares, sign * step)
         if slope_at_step >= 0.0:
             if step == limit or slope_at_step <= _FLAT * slope:
                 return step
@@ -266,17 +269,19 @@ def ascend_output(rule, walk, trial, y, C, beta, along, squares):
             return 0.0
         low, high = min(0.0, sign * C), max(0.0, sign * C)
     if rise > z:
-        return longest_ascent(rule, walk, trial, along, squares, rise, bend, high - beta)
-    return -longest_ascent(rule, walk, trial, -along, squares, -rise, bend, beta - low)
+        return longest_ascent(rule, walk, trial, along, squares, 1.0, rise, bend, high - beta)
+    return -longest_ascent(rule, walk, trial, along, squares, -1.0, -rise, bend, beta - low)
 
 
 @njit(cache=True, nogil=True)
-def ascend_pairs(rule, walk, trial, label, C, beta, scores, squares, z, g):
+def ascend_pairs(rule, walk, trial, label, C, given_beta, given_scores, squares, z, g):
     """Write the exact steps of the multiclass hinge loss at a sample to g: the worst pair of classes, a few times.
 
     Moving along e_s - e_r raises the dual by z_r - z_s, where all but the own class count 1 more.
     """
     moved = False
+    beta, scores = given_beta.copy(), given_scores.copy()
+    along, doubled = np.empty(squares.size), np.empty(squares.size)
     for _ in range(_PAIRS):
         r, s, high, low = -1, -1, -np.inf, np.inf
         for c in range(z.size):
@@ -289,7 +294,9 @@ def ascend_pairs(rule, walk, trial, label, C, beta, scores, squares, z, g):
             break
         limit = min(np.inf if r != label else beta[r], C - beta[s] if s == label else -beta[s])
         rise = (1.0 if s == label else 0.0) - (1.0 if r == label else 0.0)
-        step = longest_ascent(rule, walk, trial, scores[s] - scores[r], 2.0 * squares, rise, 0.0, limit)
+        for k in range(squares.size):
+            along[k], doubled[k] = scores[s, k] - scores[r, k], 2.0 * squares[k]
+        step = longest_ascent(rule, walk, trial, along, doubled, 1.0, rise, 0.0, limit)
         if step == 0.0:
             break
         moved = True
@@ -309,9 +316,10 @@ def ascend_pairs(rule, walk, trial, label, C, beta, scores, squares, z, g):
 @njit(cache=True, nogil=True)
 def ascend(rule, walk, trial, y, C, beta, scores, squares, z, g):
     """Write the exact step at a sample to g: one output after the other, or one pair of classes."""
-    g[:] = 0.0
+    for c in range(g.size):
+        g[c] = 0.0
     if rule.loss == MULTICLASS_HINGE:
-        return ascend_pairs(rule, walk, trial, int(y[0]), C, beta + g, scores.copy(), squares, z, g)
+        return ascend_pairs(rule, walk, trial, int(y[0]), C, beta, scores, squares, z, g)
     moved = False
     for c in range(z.size):
         if c > 0 and moved:
@@ -340,9 +348,9 @@ def foresee(rule, walk, trial, y, gain, scores, squares, z, g):
     for c in range(z.size):
         step, bend, short = 0.0, 1.0 / (curvature * gain), y[c] - z[c]
         if not is_hinge or y[c] > 0.0:
-            step = longest_ascent(rule, walk, trial, scores[c], squares, y[c], bend, np.inf)
+            step = longest_ascent(rule, walk, trial, scores[c], squares, 1.0, y[c], bend, np.inf)
         if step == 0.0 and (not is_hinge or y[c] < 0.0):
-            step = -longest_ascent(rule, walk, trial, -scores[c], squares, -y[c], bend, np.inf)
+            step = -longest_ascent(rule, walk, trial, scores[c], squares, -1.0, -y[c], bend, np.inf)
         g[c] = step / gain
         if not is_hinge or short * y[c] > 0.0:
             loss += 0.5 * curvature * short**2
@@ -428,9 +436,10 @@ def enter(walk, s, i, g):
     """Enter a step at sample i in the log."""
     u = s.length[0]
     s.samples[u] = i
-    s.steps[u] = g
     s.length[0] = u + 1
-    s.beta[i] += g
+    for c in range(g.size):
+        s.steps[u, c] = g[c]
+        s.beta[i, c] += g[c]
     if walk.area.size:
         for c in range(g.size):
             for k in range(walk.area.size):
@@ -531,7 +540,8 @@ def walk_features(rule, walk, v, phi, y, gain, order, beta, visits, remembers):
         project(v, phi[row], scores, squares)
         moved = step_at(rule, walk, trial, scores, squares, y[i], gain[i], beta[i if remembers else 0], z, g)
         if remembers:
-            beta[i] += g
+            for c in range(n_outputs):
+                beta[i, c] += g[c]
             visits[i] += 1.0
         if moved:
             add_features(walk, v, phi[row], g)
