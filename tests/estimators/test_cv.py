@@ -7,7 +7,7 @@ import pytest
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
-from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.model_selection import GridSearchCV, LeaveOneOut, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
 from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV, load, mkl_path
@@ -109,3 +109,22 @@ def test_a_search_refuses_what_it_searches(search):
             search(**{name: 1.0})
     with pytest.raises(TypeError, match="too many positional"):
         search("standard", [1.0])
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+@pytest.mark.filterwarnings("ignore:R.2 score is not well-defined")
+def test_a_fold_without_a_score_is_refused(n_jobs):
+    """One row has no R2; the place of a NaN is not that of the best score."""
+    search = MKLRegressorCV([Linear()], Cs=[0.1, 1.0], norms=[1.0], cv=LeaveOneOut(), n_jobs=n_jobs)
+    with pytest.raises(ValueError, match=r"scoring must .* got nan for one of 1 held-out row\(s\), at C=0.1, norm=1"):
+        search.fit(X[:6], X[:6, 0])
+    assert not hasattr(search, "C_")
+    search.set_params(scoring="neg_mean_absolute_error").fit(X[:6], X[:6, 0])
+    assert np.isfinite(search.best_score_)
+
+
+@pytest.mark.parametrize("score", [np.nan, -np.inf])
+def test_a_scoring_that_returns_no_number_is_refused(score):
+    search = MKLClassifierCV([Linear()], Cs=[0.1, 1.0], norms=[1.0], cv=2, scoring=lambda *_: score)
+    with pytest.raises(ValueError, match="scoring must give a finite number"):
+        search.fit(X[:40], Y[:40])

@@ -148,7 +148,8 @@ def _score_fold(
 ) -> tuple[list[float], dict]:
     """Return the scores along the path on one fold, and the weights that were found; ``trail`` has some to start from.
 
-    ``tell(place, title)`` is called at each point.
+    ``tell(place, title)`` is called at each point. A score that is not a finite number is refused: it can be compared
+    with no other.
     """
     train, test = split
     train_weight = None if weight is None else weight[train]
@@ -156,6 +157,11 @@ def _score_fold(
     X_test, y_test, trail, scores = _safe_indexing(X, test), y[test], dict(trail), []
     for point in walk(single, _safe_indexing(X, train), y[train], train_weight, Cs, norms, trail):
         scores.append(scorer(point.model, X_test, y_test, **left_out))
+        if not np.isfinite(scores[-1]):
+            raise ValueError(
+                f"scoring must give a finite number for each fold, got {scores[-1]:g} for one of {len(test)} held-out "
+                f"row(s), at {point.title}: take larger folds or another scoring."
+            )
         if tell is not None:
             tell(len(scores) - 1, point.title)
     return scores, trail
