@@ -4,6 +4,7 @@ import errno
 import multiprocessing
 import sys
 import warnings
+import weakref
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -191,6 +192,34 @@ def test_folds_at_the_same_time_share_the_memory(monkeypatch):
     model.fit(X, Y)
     assert seen == ["100MB"] * 3
     assert model.n_jobs == 1
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"shared_weights": False}, {"approximation": "nystroem", "rank": 9}, {"memory_budget": "600kB", "tol": 0.1}],
+    ids=["matrices", "a matrix for each class", "features", "rows on demand"],
+)
+def test_calibration_holds_the_kernels_of_one_fit_at_a_time(monkeypatch, settings):
+    """Neither those of the whole fit nor those of another fold are left, on a path as well."""
+    MKLClassifier(KERNELS[:3], norm=2, **settings).fit(X, Y)  # compiling may keep what a function was first called with
+    bound, stored, bind = [], set(), by_list.bind
+
+    def bind_alone(*arguments):
+        assert all(earlier() is None for earlier in bound)
+        bank = bind(*arguments)
+        bound.append(weakref.ref(bank))
+        stored.add(bank.placement.storage)
+        return bank
+
+    monkeypatch.setattr(by_list, "bind", bind_alone)
+    options = {"probability": True, "norm": 2, "random_state": 0, **settings}
+    MKLClassifier(KERNELS[:3], **options).fit(X, Y)
+    assert len(bound) == 1 + 5
+    options.pop("norm")
+    path = mkl_path(KERNELS[:3], X, Y, Cs=[1.0, 10.0], norms=[2.0], **options)
+    assert len(bound) == (1 + 2) * (1 + 5)
+    assert ("rows" in stored) == ("memory_budget" in settings)
+    assert all(point.model.temperature_scale_ > 0 for point in path)
 
 
 def test_ufo_says_what_it_needs():

@@ -195,6 +195,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
             if interrupted:
                 warn("The fit was interrupted: probabilities are not calibrated.")
             else:
+                warm.bank = None  # the memory budget is for the kernels of a fold now; a path binds them anew
                 self.temperature_scale_ = held_out_scale(self, training)
         return interrupted
 
