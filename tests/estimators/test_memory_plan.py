@@ -14,13 +14,20 @@ import pytest
 import scipy.sparse as sp
 from numba.core.event import install_recorder
 
-from manykernels import MKLClassifier, MKLClassifierCV, TwoStageMKLClassifier, UFOMKLClassifier, mkl_path
+from manykernels import (
+    MKLClassifier,
+    MKLClassifierCV,
+    TwoStageMKLClassifier,
+    UFOMKLClassifier,
+    UFOMKLRegressor,
+    mkl_path,
+)
 from manykernels.banks import Data
 from manykernels.banks.planning import HEADROOM, Extent
 from manykernels.compute.memory import human_bytes
 from manykernels.core.solver import Need, Sizes, Solver
-from manykernels.estimators import by_list
-from manykernels.kernels import Gaussian, GaussianLadder, KernelBank, ParametricKernel, standard
+from manykernels.estimators import by_list, ufo_base
+from manykernels.kernels import Gaussian, GaussianLadder, KernelBank, Linear, ParametricKernel, RandomFourier, standard
 from manykernels.losses import Hinge, Logistic
 from manykernels.norms import LpNorm
 from manykernels.outer.group_lasso import GROUP_LASSO
@@ -220,6 +227,51 @@ def test_calibration_holds_the_kernels_of_one_fit_at_a_time(monkeypatch, setting
     assert len(bound) == (1 + 2) * (1 + 5)
     assert ("rows" in stored) == ("memory_budget" in settings)
     assert all(point.model.temperature_scale_ > 0 for point in path)
+
+
+MAPS = [Linear(), RandomFourier(2.0, 40)]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        MKLClassifier(KERNELS[:3]),
+        MKLClassifier(KERNELS[:3], approximation="nystroem", rank=20),
+        MKLClassifier(KERNELS[:3], approximation="fourier", rank=20),
+        UFOMKLClassifier(KERNELS[:3], tol=0.3),
+        UFOMKLClassifier(MAPS, tol=0.3),
+        UFOMKLRegressor(MAPS, tol=0.3),
+    ],
+    ids=["kernels", "nystroem", "fourier", "ufo", "ufo on features", "ufo for numbers"],
+)
+def test_a_fitted_model_keeps_no_more_of_the_data_than_predictions_need(monkeypatch, model):
+    """Not by a view of a few rows either, whose base is all of them."""
+    seen = []
+
+    def remembering(bind):
+        def bind_and_remember(kernels, data, *rest):
+            seen.append(weakref.ref(data.X if data.X.base is None else data.X.base))
+            return bind(kernels, data, *rest)
+
+        return bind_and_remember
+
+    model.fit(X[:200], Y[:200])  # compiling may keep what a function was first called with
+    for module in (by_list, ufo_base):
+        monkeypatch.setattr(module, "bind", remembering(module.bind))
+    model.fit(X[:200], Y[:200])
+    assert len(seen) >= 1
+    assert all(data() is None for data in seen)
+
+
+@pytest.mark.parametrize("kernels", [KERNELS[:3], MAPS], ids=["values", "features"])
+def test_a_stream_keeps_no_batch(kernels):
+    model = UFOMKLClassifier(kernels)
+    model.partial_fit(X, Y, classes=[False, True])
+    batch = X.copy()
+    given = weakref.ref(batch)
+    model.partial_fit(batch, Y)
+    del batch
+    assert given() is None
 
 
 def test_ufo_says_what_it_needs():

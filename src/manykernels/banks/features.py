@@ -276,7 +276,7 @@ class FeatureBank(CombinesByWeights):
             bound=tuple(self.bound[int(k)] for k in active),
             coefficients=weights[active] * self.scale[active],
             cosine=self.is_cosine,
-            X=rows_of(self.X, 0, 0),
+            X=rows_of(self.X, 0, 0).copy(),  # a view would keep all rows
         )
 
     def learned(self, weights: np.ndarray, machine: Iterate) -> Kept:

@@ -99,6 +99,11 @@ class UfoWarmStart:
     precision: str = "single"
 
 
+def light(bank: ExplicitBank) -> ExplicitBank:
+    """Return the kernels, scaled as they are, on a copy of one sample: a view would keep all others."""
+    return bank.on(bank.X[:1].copy())
+
+
 def _is_compiled(loss: JointLoss) -> bool:
     return loss.compiled().code != CUSTOM
 
@@ -302,7 +307,7 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         set_kernels(self, bank, weights / total if total > 0 else weights)
         set_certificate(self, certificate)
         self.kernel_norms_ = norms
-        self._light_bank = bank.on(bank.X[:1])
+        self._light_bank = light(bank)
         return total
 
     def _predictor(

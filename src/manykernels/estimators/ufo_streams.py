@@ -12,7 +12,7 @@ from manykernels.core.results import Step
 from manykernels.core.samples import Samples
 from manykernels.estimators.predictor import Predictor
 from manykernels.estimators.training import take
-from manykernels.estimators.ufo_base import BaseUFO
+from manykernels.estimators.ufo_base import BaseUFO, light
 from manykernels.kernels.missing import check_views
 from manykernels.losses import JointLoss
 from manykernels.outer.ufo import UfoResult
@@ -43,11 +43,11 @@ class StreamingUFO(BaseUFO):
         self._stream_is = self._frozen(), unit
         total_C = self.C * unit * n_expected
         rule = make_rule(loss, self.alpha, total_C, bank.n_kernels, self.p)
-        light = bank.on(bank.X[:1])
+        sample = light(bank)
         if explicit:
             maps = bank.maps(self._bias)
-            return FeatureStream(maps, light.X, loss, rule, self.average)
-        return SampleStream(light, loss, rule, self._bias, self._place(bank, loss.n_outputs).budget)
+            return FeatureStream(maps, sample.X, loss, rule, self.average)
+        return SampleStream(sample, loss, rule, self._bias, self._place(bank, loss.n_outputs).budget)
 
     def _begin_batch(self) -> bool:
         """Return whether this is the first batch; raise if a stream cannot go on with these parameters."""
@@ -86,7 +86,7 @@ class StreamingUFO(BaseUFO):
         bank = self._bound(table, X, weight)
         explicit = self._maps(bank) is not None
         self._stream = self._new_stream(bank, loss, weight.size, float(weight.mean()), explicit)
-        self._light_bank, self.trace_, self.n_seen_ = bank.on(X[:1]), [], 0
+        self._light_bank, self.trace_, self.n_seen_ = light(bank), [], 0
 
     def _set_streamed(self, stream: Stream) -> None:
         """Set the attributes that tell of the kernels and of the predictor."""
