@@ -655,3 +655,15 @@ def test_what_single_precision_held_goes_before_double_precision_comes(monkeypat
     UFOMKLClassifier(**model.get_params()).fit(X2, Y2)
     assert len(banks) == 2
     assert len(thetas) == walks
+
+
+def test_weights_without_digits_count_as_zero_in_a_stream_and_costs_are_refused():
+    x, weight = np.linspace(-1.0, 1.0, 20)[:, None], np.ones(20)
+    weight[::4] = 1e-310
+    y = np.where(weight < 1, 1e3, x[:, 0])
+    tiny = UFOMKLRegressor([Linear()]).partial_fit(x, y, weight)
+    without = UFOMKLRegressor([Linear()]).partial_fit(x[weight == 1], y[weight == 1])
+    assert tiny.n_seen_ == without.n_seen_ == 15
+    np.testing.assert_array_equal(tiny.predict(x), without.predict(x))
+    with pytest.raises(ValueError, match="C times the sample weight must be 0 or at least"):
+        UFOMKLRegressor([Linear()], C=1e-200).partial_fit(x, y, np.full(20, 1e-120))

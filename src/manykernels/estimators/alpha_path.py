@@ -12,7 +12,7 @@ from manykernels.compute.threads import one_blas_thread
 from manykernels.core.checks import check_count, check_number, is_number
 from manykernels.core.progress import reached
 from manykernels.estimators.ufo import UFOMKLClassifier, UFOMKLRegressor
-from manykernels.estimators.ufo_base import BaseUFO, UfoWarmStart
+from manykernels.estimators.ufo_base import BaseUFO, Task, UfoWarmStart
 from manykernels.outer.ufo import largest_alpha
 
 
@@ -60,6 +60,8 @@ def ufo_path(
 ) -> list[AlphaPoint]:
     """Fit a model for every alpha, each started from the one before.
 
+    The data are read and the kernels bound once.
+
     Parameters
     ----------
     kernels : "standard", list of Kernel, or KernelBank
@@ -93,16 +95,20 @@ def ufo_path(
     if "alpha" in parameters:
         raise ValueError("alpha is what the path walks along: pass alphas instead.")
     kind = UFOMKLRegressor if regression else UFOMKLClassifier
-    warm = UfoWarmStart()
-    if alphas is None:
-        alphas = _default_alphas(kind(kernels, **parameters), X, y, sample_weight, n_alphas, least, warm)
-    if np.ndim(alphas) != 1 or len(alphas) == 0 or not all(map(is_number, alphas)):
+    if alphas is not None and (np.ndim(alphas) != 1 or len(alphas) == 0 or not all(map(is_number, alphas))):
         raise ValueError(f"alphas must be a list of at least one number, got {alphas!r}.")
+    first, warm = kind(kernels, **parameters), UfoWarmStart()
+    first._check_parameters()
+    task = first._checked_task(X, y, sample_weight)
+    told = {name: value for name, value in vars(first).items() if name not in first.get_params(deep=False)}
+    if alphas is None:
+        alphas = _default_alphas(first, task, n_alphas, least, warm)
     path: list[AlphaPoint] = []
     for alpha in np.sort(np.asarray(alphas, dtype=float))[::-1].tolist():
         model = kind(kernels, **{**parameters, "alpha": alpha})
         model._check_parameters()
-        model._learn(model._prepare(X, y, sample_weight), warm)
+        vars(model).update(told)  # by the data, which are read once
+        model._learn(task, warm)
         if warm.start is not None:
             # What was learned with another alpha counts as one epoch, which new steps soon outweigh.
             warm.start = warm.start.shortened()
@@ -111,13 +117,10 @@ def ufo_path(
     return path
 
 
-def _default_alphas(
-    estimator: BaseUFO, X: Any, y: Any, sample_weight: Any, count: int, least: float, warm: UfoWarmStart
-) -> list[float]:
+def _default_alphas(estimator: BaseUFO, task: Task, count: int, least: float, warm: UfoWarmStart) -> list[float]:
     """Return alphas from the smallest that leaves no kernel down to a part of it."""
     count = check_count("n_alphas", count)
     check_number("least", least, low=0, high=1)
-    estimator._check_parameters()
-    theta = estimator._theta(estimator._prepare(X, y, sample_weight), warm)
+    theta = estimator._theta(task, warm)
     # A little above, since rounding may leave a kernel there.
     return ((1.0 + 1e-9) * largest_alpha(theta) * np.geomspace(1.0, least, count)).tolist()

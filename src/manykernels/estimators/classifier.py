@@ -13,7 +13,7 @@ from manykernels.core.notices import warn
 from manykernels.core.targets import Targets
 from manykernels.estimators.base import BaseMKL
 from manykernels.estimators.calibration import held_out_scale, logistic_probabilities, probabilities
-from manykernels.estimators.classes import check_classes, class_weights, labels_of
+from manykernels.estimators.classes import labels_of, targets_of
 from manykernels.estimators.loss_and_norm import find_loss, gives_probabilities
 from manykernels.estimators.parameters import keep
 from manykernels.estimators.warm_start import WarmStart
@@ -200,9 +200,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         return interrupted
 
     def _targets(self, training: Any) -> Targets:
-        classes, counts = training.class_counts
-        self.classes_ = check_classes(classes)
-        return Targets(self.C, classes, class_weights(self.class_weight, classes, np.arange(classes.size), counts))
+        return targets_of(self, training)
 
     def _loss(self) -> Loss:
         return find_loss(self, of_classes=True)

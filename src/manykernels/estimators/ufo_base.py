@@ -130,9 +130,14 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
     # -- fit ------------------------------------------------------------------------------------------------
 
     def _fit(self, given: Any, y: Any, sample_weight: Any) -> None:
+        task = self._checked_task(given, y, sample_weight)
+        self._learn(task, self._warm_start_of(task))
+
+    def _checked_task(self, given: Any, y: Any, sample_weight: Any) -> Task:
+        """Read the data, set what they tell, and return what there is to learn."""
         task = self._prepare(given, y, sample_weight)
         check_costs(task.C)
-        self._learn(task, self._warm_start_of(task))
+        return task
 
     def _prepare(self, given: Any, y: Any, sample_weight: Any) -> Task:
         raise NotImplementedError

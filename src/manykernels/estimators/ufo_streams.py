@@ -11,7 +11,8 @@ from manykernels.core.protocols import ExplicitBank
 from manykernels.core.results import Step
 from manykernels.core.samples import Samples
 from manykernels.estimators.predictor import Predictor
-from manykernels.estimators.training import take
+from manykernels.estimators.running import check_costs
+from manykernels.estimators.training import Training
 from manykernels.estimators.ufo_base import BaseUFO, light
 from manykernels.kernels.missing import check_views
 from manykernels.losses import JointLoss
@@ -61,16 +62,13 @@ class StreamingUFO(BaseUFO):
             raise ValueError(f"{changed[0]} has changed since the stream began: clone the estimator to begin anew.")
         return False
 
-    def _learn_batch(self, table: Any, X: Any, loss: JointLoss, y: Any, weight: np.ndarray) -> None:
-        """Learn from one batch of a stream, and set the attributes."""
+    def _learn_batch(self, training: Training, loss: JointLoss, y: Any, weight: np.ndarray) -> None:
+        """Learn from one batch of a stream, with targets and weights of its samples, and set the attributes."""
         started = time.perf_counter()
-        used = np.flatnonzero(weight > 0)
-        if used.size == 0:
-            raise ValueError("sample_weight is zero for every sample: there is nothing to learn from.")
-        if used.size < weight.size:
-            X, y, weight = X[used], take(y, used), weight[used]
+        check_costs(self.C * weight)
+        X = training.samples.of(training.X)
         if not hasattr(self, "_stream"):
-            self._begin_stream(table, X, loss, weight)
+            self._begin_stream(training.table, X, loss, weight)
         check_views(X, [(entry.name, entry.positions) for entry in self._light_bank.bound])
         if self.average and not self._stream.can_average:
             raise ValueError("average=True with partial_fit needs kernels with finite feature maps.")
