@@ -128,3 +128,32 @@ def test_a_scoring_that_returns_no_number_is_refused(score):
     search = MKLClassifierCV([Linear()], Cs=[0.1, 1.0], norms=[1.0], cv=2, scoring=lambda *_: score)
     with pytest.raises(ValueError, match="scoring must give a finite number"):
         search.fit(X[:40], Y[:40])
+
+
+@pytest.mark.parametrize("approximation", [None, "nystroem"])
+def test_dask_data_too_large_for_a_search_are_refused_with_advice_that_helps(approximation):
+    da = pytest.importorskip("dask.array")
+    pytest.importorskip("distributed")
+    search = MKLClassifierCV(KERNELS, approximation=approximation, memory_budget="1kB")
+    with pytest.raises(MemoryError, match=r"a search takes its folds from there; raise memory_budget, or .* mkl_path"):
+        search.fit(da.from_array(X, chunks=(50, 5)), Y)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"), [(MKLClassifier, {}), (MKLClassifierCV, {"Cs": [1.0], "norms": [1.0], "cv": 2})]
+)
+def test_what_only_an_earlier_fit_has_set_is_gone(kind, options):
+    model = kind([Linear(), Gaussian(1.0)], approximation="nystroem", rank=10, random_state=0, **options).fit(X, Y)
+    assert model.ranks_.sum() > 0
+    assert model.approximation_error_.size == 2
+    model.set_params(approximation=None).fit(X, Y)
+    fresh = kind([Linear(), Gaussian(1.0)], **options).fit(X, Y)
+    assert set(vars(model)) == set(vars(fresh))
+
+
+def test_an_attempt_that_fails_leaves_the_fitted_model():
+    model = MKLClassifierCV([Linear()], Cs=[1.0], norms=[1.0], cv=2).fit(X, Y)
+    before = vars(model).copy()
+    with pytest.raises(ValueError, match="2 classes"):
+        model.fit(X, np.zeros(len(X)))
+    assert vars(model) == before

@@ -28,6 +28,12 @@ from manykernels.estimators.path import DEFAULT_CS, points_of, walk
 from manykernels.estimators.regressor import MKLRegressor
 from manykernels.estimators.training import read_rows, read_weight, table_of
 
+# What a search says of Dask data that are too large.
+_NEEDS = (
+    "a search takes its folds from there; raise memory_budget, or hold rows out yourself and take mkl_path, which with "
+    "approximation= leaves the others on the workers"
+)
+
 
 class _Chooser(BaseMKL):
     """The search that both estimators share."""
@@ -68,7 +74,8 @@ class _Chooser(BaseMKL):
             known = inspect.signature(self._single).parameters
             single = self._single(**{name: v for name, v in self.get_params(deep=False).items() if name in known})
             points_of(single, self.Cs, self.norms)  # what they cannot be is refused before anything is read
-            X, y, sample_weight = in_memory(self.memory_budget, X, y, sample_weight)
+            self._forget()
+            X, y, sample_weight = in_memory(self.memory_budget, X, y, sample_weight, _NEEDS)
             checked, y = read_rows(self, X, y, numeric=is_regressor(self))
             X, weight = table_of(X, checked), None
             self._check_views(checked, X)  # a fold would count its own rows

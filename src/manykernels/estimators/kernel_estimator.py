@@ -62,6 +62,11 @@ class KernelEstimator(BaseEstimator):
             self.__dict__.update(before)
             raise
 
+    def _forget(self) -> None:
+        """Drop what an earlier fit has set: with other parameters, not all of it is set again."""
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+
     @one_blas_thread()
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Learn the kernel weights and the predictor.
@@ -79,6 +84,7 @@ class KernelEstimator(BaseEstimator):
         """
         with self._all_or_nothing():
             self._check_parameters()
+            self._forget()
             self._fit(X, y, sample_weight)
         return self
 
