@@ -25,6 +25,8 @@ class AlphaPoint:
     alpha : float
     model : UFOMKLClassifier or UFOMKLRegressor
         Fitted.
+    interrupted : bool
+        Whether Ctrl-C ended the fit early, and the path with it.
 
     Examples
     --------
@@ -38,6 +40,7 @@ class AlphaPoint:
 
     alpha: float
     model: Any
+    interrupted: bool = False
 
     @property
     def n_kernels(self) -> int:
@@ -60,7 +63,8 @@ def ufo_path(
 ) -> list[AlphaPoint]:
     """Fit a model for every alpha, each started from the one before.
 
-    The data are read and the kernels bound once.
+    The data are read and the kernels bound once. Where someone watches, be it by ``verbose=1``, Ctrl-C ends the path:
+    its last point has the model so far, and no others follow.
 
     Parameters
     ----------
@@ -108,12 +112,14 @@ def ufo_path(
         model = kind(kernels, **{**parameters, "alpha": alpha})
         model._check_parameters()
         vars(model).update(told)  # by the data, which are read once
-        model._learn(task, warm)
+        interrupted = model._learn(task, warm)
         if warm.start is not None:
             # What was learned with another alpha counts as one epoch, which new steps soon outweigh.
             warm.start = warm.start.shortened()
-        path.append(AlphaPoint(alpha, model))
+        path.append(AlphaPoint(alpha, model, interrupted))
         reached(len(path), len(alphas), f"alpha={alpha:g}, {path[-1].n_kernels} kernels")
+        if interrupted:
+            break
     return path
 
 

@@ -192,11 +192,12 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         self.gives_probabilities_, self.temperature_scale_ = self._loss().gives_probabilities, 1.0
         interrupted = super()._fit_read(training, warm)
         if self.probability and not self.gives_probabilities_:
-            if interrupted:
+            warm.bank = None  # the memory budget is for the kernels of a fold now; a path binds them anew
+            scale = None if interrupted else held_out_scale(self, training)
+            if scale is None:
                 warn("The fit was interrupted: probabilities are not calibrated.")
-            else:
-                warm.bank = None  # the memory budget is for the kernels of a fold now; a path binds them anew
-                self.temperature_scale_ = held_out_scale(self, training)
+                return True
+            self.temperature_scale_ = scale
         return interrupted
 
     def _targets(self, training: Any) -> Targets:

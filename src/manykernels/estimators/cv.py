@@ -58,7 +58,8 @@ class _Chooser(BaseMKL):
 
         In each fold the kernels are computed once for the whole path of C and norms; each point of the path starts from
         the weights that the first fold found for it. The other folds run in parallel where ``n_jobs`` or a backend of
-        joblib says so, with the same result.
+        joblib says so, with the same result. Ctrl-C ends the search, whoever watches; the last fit alone, to all
+        samples, keeps the best model so far.
 
         Parameters
         ----------
@@ -163,6 +164,8 @@ def _score_fold(
     left_out = {} if weight is None else {"sample_weight": weight[test]}
     X_test, y_test, trail, scores = _safe_indexing(X, test), y[test], dict(trail), []
     for point in walk(single, _safe_indexing(X, train), y[train], train_weight, Cs, norms, trail):
+        if point.interrupted:  # what is half learned is not compared with anything
+            raise KeyboardInterrupt
         scores.append(scorer(point.model, X_test, y_test, **left_out))
         if not np.isfinite(scores[-1]):
             raise ValueError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,8 @@ class PathPoint:
     norm : number or norm
     model : MKLClassifier or MKLRegressor
         Fitted; ``model.gap_`` is its certificate.
+    interrupted : bool
+        Whether Ctrl-C ended the fit early, and the path with it.
 
     Examples
     --------
@@ -47,6 +49,7 @@ class PathPoint:
     C: float
     norm: Any
     model: Any
+    interrupted: bool = False
 
     @property
     def title(self) -> str:
@@ -69,7 +72,9 @@ def mkl_path(
     """Fit a model for every C and norm, each started from the one before.
 
     The data are read and the kernels computed once, and the weights of one C are the start for the next. Where
-    ``n_jobs`` or a backend of joblib says so, norms run in parallel, each with kernels of its own.
+    ``n_jobs`` or a backend of joblib says so, norms run in parallel, each with kernels of its own. Where someone
+    watches, be it by ``verbose=1``, Ctrl-C ends the path: its last point has the best model so far, and no others
+    follow.
 
     Parameters
     ----------
@@ -142,7 +147,7 @@ def walk(
     """Yield the points of the path, fitted one after the other, each started from the last.
 
     ``trail`` remembers the weights at each point. Walked again on other samples of the same data, the path starts from
-    them: they are nearer than the weights of the point before.
+    them: they are nearer than the weights of the point before. A point that Ctrl-C interrupts is the last.
     """
     points = deque(points_of(estimator, Cs, norms))
     for point in points:
@@ -155,9 +160,11 @@ def walk(
         point = points.popleft()  # whoever takes the points decides how many models are kept
         vars(point.model).update(columns)
         warm.weights = trail.get(place, warm.weights)
-        point.model._fit_read(training, warm)
+        interrupted = point.model._fit_read(training, warm)
         trail[place] = warm.weights
-        yield point
+        yield replace(point, interrupted=interrupted)
+        if interrupted:
+            return
 
 
 def points_of(estimator: BaseMKL, Cs: Sequence[float], norms: Sequence[Any]) -> list[PathPoint]:

@@ -142,8 +142,11 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
     def _prepare(self, given: Any, y: Any, sample_weight: Any) -> Task:
         raise NotImplementedError
 
-    def _learn(self, task: Task, warm: UfoWarmStart) -> None:
-        """Walk, in double precision where single is too coarse, and set the attributes."""
+    def _learn(self, task: Task, warm: UfoWarmStart) -> bool:
+        """Walk, in double precision where single is too coarse, and set the attributes.
+
+        Returns whether Ctrl-C ended the walk early.
+        """
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         theta, result = self._walk(task, warm, seed, self.epochs)
         rounding = 0.0 if result.interrupted else self._rounding(warm.bank, theta, result)
@@ -157,6 +160,7 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         warm.start = theta.state()
         self._last = task.mark(), self._frozen()["loss"], warm.start
         self._set_learned(warm.bank, theta, result, task.training.samples)
+        return result.interrupted
 
     def _set_learned(self, bank: ExplicitBank, theta: Theta, result: UfoResult, samples: Samples) -> None:
         """Set the attributes."""
