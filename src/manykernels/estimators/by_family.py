@@ -41,13 +41,6 @@ def from_family(settings: Settings, data: Data, y: np.ndarray, C: np.ndarray, of
             options["random_state"] = settings.seed()
         with watched(settings), quiet():
             selected = solver(problem, **options)
-        return selected.bank, [_stated(checked(selected.result), settings.tol)]
+        return selected.bank, [checked(selected.result)]
 
     return learn
-
-
-def _stated(result: Result, tol: float) -> Result:
-    """Return a result whose certificate states what rounding may add to it."""
-    certificate = result.certificate.rounded(result.rounding, tol)
-    converged = result.converged if np.isnan(certificate.gap) else certificate.within(tol)
-    return replace(result, certificate=certificate, converged=converged)
