@@ -125,6 +125,15 @@ def test_separate_classes_side_by_side_have_matrices_of_their_own():
     assert plans[1].spare == 3 * plans[0].spare
 
 
+def test_separate_classes_take_turns_on_a_device():
+    """So they need memory once; where the kernels fall back to the CPU, they are side by side again."""
+    n = 1000
+    settings = {"norm": 2, "shared_weights": False, "memory_budget": int(40 * 8 * n * n), "device": "torch:cpu"}
+    alone, together = (placed(MKLClassifier(KERNELS, n_jobs=jobs, **settings), (3, n)) for jobs in (1, 3))
+    assert (together.spare, together.budget) == (alone.spare, alone.budget)
+    assert together.on_cpu().spare == 3 * alone.on_cpu().spare
+
+
 @pytest.mark.parametrize("settings", [{"center": True}, {"normalize": "cosine"}])
 def test_rows_of_numbers_for_every_kernel_count(settings):
     bank = KernelBank([Gaussian(w) for w in np.geomspace(0.3, 5.0, 5000)])
