@@ -11,6 +11,7 @@ from sklearn.model_selection import GridSearchCV, LeaveOneOut, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
 from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV, load, mkl_path
+from manykernels.estimators import cv, path
 from manykernels.kernels import Gaussian, Linear
 
 X, Y = load_breast_cancer(return_X_y=True)
@@ -63,6 +64,19 @@ def test_what_runs_in_parallel_is_asked_for_again(kind):
     assert model.best_estimator_.n_jobs == 2
     path = mkl_path([Linear()], X[:60], Y[:60], Cs=[1.0], norms=[1.5, 2.0], n_jobs=2)
     assert [point.model.n_jobs for point in path] == [2, 2]
+
+
+def test_folds_and_norms_take_turns_on_a_device(monkeypatch):
+    """One process for each of them would be as many on one device."""
+    pytest.importorskip("torch")
+    for module in (cv, path):
+        monkeypatch.setattr(module, "Parallel", None)
+    settings = {"norms": [1.5, 2.0], "Cs": [0.1, 1.0], "n_jobs": 2, "device": "torch:cpu"}
+    search = MKLClassifierCV([Linear(), Gaussian(1.0)], cv=3, **settings).fit(X[:60], Y[:60])
+    alone = MKLClassifierCV([Linear(), Gaussian(1.0)], cv=3, **{**settings, "n_jobs": None}).fit(X[:60], Y[:60])
+    np.testing.assert_array_equal(search.scores_, alone.scores_)
+    points = mkl_path([Linear(), Gaussian(1.0)], X[:60], Y[:60], **settings)
+    assert [point.model.n_jobs for point in points] == [2] * 4
 
 
 def test_cloning_leaves_the_original_alone(monkeypatch):

@@ -10,21 +10,20 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import Parallel, delayed
 from sklearn.base import is_classifier, is_regressor
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from manykernels.compute.memory import shared_budget
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.progress import reached
 from manykernels.estimators.base import BaseMKL
 from manykernels.estimators.by_rows import in_memory
 from manykernels.estimators.classifier import MKLClassifier
 from manykernels.estimators.parameters import keep
-from manykernels.estimators.path import DEFAULT_CS, points_of, walk
+from manykernels.estimators.path import DEFAULT_CS, points_of, side_by_side, walk
 from manykernels.estimators.regressor import MKLRegressor
 from manykernels.estimators.training import read_rows, read_weight, table_of
 
@@ -58,8 +57,8 @@ class _Chooser(BaseMKL):
 
         In each fold the kernels are computed once for the whole path of C and norms; each point of the path starts from
         the weights that the first fold found for it. The other folds run in parallel where ``n_jobs`` or a backend of
-        joblib says so, with the same result. Ctrl-C ends the search, whoever watches; the last fit alone, to all
-        samples, keeps the best model so far.
+        joblib says so, with the same result, but not on a device. Ctrl-C ends the search, whoever watches; the last fit
+        alone, to all samples, keeps the best model so far.
 
         Parameters
         ----------
@@ -110,13 +109,8 @@ class _Chooser(BaseMKL):
             parameters["kernels"] = self._bank(X)  # the same in all folds: which there are may depend on the samples
         splits = list(folds.split(X, y))
         points = len(self.norms) * len(self.Cs)
-        n_jobs = 1
-        if not self._is_distributed():  # else each fit has all workers
-            n_jobs = effective_n_jobs(self.n_jobs)
-            parameters["n_jobs"] = None
-        if n_jobs > 1:  # folds at the same time share the memory
-            parameters["memory_budget"] = shared_budget(self.memory_budget, min(n_jobs, len(splits) - 1))
-        single = type(single)(**parameters)
+        n_jobs, settings = side_by_side(single, len(splits) - 1)
+        single = type(single)(**{**parameters, **settings})
 
         def run(fold: int, trail: dict) -> tuple[list[float], dict]:
             tell = partial(_tell, fold * points, len(splits) * points, fold) if n_jobs == 1 or fold == 0 else None
@@ -131,7 +125,7 @@ class _Chooser(BaseMKL):
                 delayed(_score_fold)(single, scorer, X, y, weight, split, self.Cs, self.norms, trail)
                 for split in splits[1:]
             )
-            rest = Parallel(n_jobs=self.n_jobs)(jobs)
+            rest = Parallel(n_jobs=n_jobs)(jobs)
             reached(len(splits) * points, len(splits) * points, "all folds")
         scores = [first, *(scores_of for scores_of, _ in rest)]
         return np.array(scores).T.reshape(len(self.norms), len(self.Cs), -1)
@@ -221,7 +215,8 @@ class MKLClassifierCV(_Chooser, MKLClassifier):
     {others}
         As for :class:`MKLClassifier`.
     n_jobs : int, "dask", dask.distributed.Client or None, default None
-        Folds at the same time; with "dask" or a client one after the other, each with its kernels on the workers.
+        Folds at the same time; with "dask" or a client one after the other, each with its kernels on the workers, and
+        so on a ``device``, since each fit has all of it.
 
     Attributes
     ----------

@@ -72,7 +72,8 @@ def mkl_path(
     """Fit a model for every C and norm, each started from the one before.
 
     The data are read and the kernels computed once, and the weights of one C are the start for the next. Where
-    ``n_jobs`` or a backend of joblib says so, norms run in parallel, each with kernels of its own. Where someone
+    ``n_jobs`` or a backend of joblib says so, norms run in parallel, each with kernels of its own; on a device they run
+    one after the other. Where someone
     watches, be it by ``verbose=1``, Ctrl-C ends the path: its last point has the best model so far, and no others
     follow.
 
@@ -112,13 +113,12 @@ def mkl_path(
     kind = MKLRegressor if regression else MKLClassifier
     estimator = kind(kernels, **parameters)
     path: list[PathPoint] = []
-    if not estimator._is_distributed() and effective_n_jobs(estimator.n_jobs) > 1 and len(norms) > 1:
-        jobs = min(effective_n_jobs(estimator.n_jobs), len(norms))
-        asked = {name: getattr(estimator, name) for name in ("n_jobs", "memory_budget")}
-        # Norms at the same time share the memory.
-        estimator.set_params(n_jobs=None, memory_budget=shared_budget(estimator.memory_budget, jobs))
+    n_jobs, settings = side_by_side(estimator, len(norms))
+    if n_jobs > 1:
+        asked = {name: getattr(estimator, name) for name in settings}
+        estimator.set_params(**settings)
         walks = (delayed(_walked)(estimator, X, y, sample_weight, Cs, [norm]) for norm in norms)
-        for points in Parallel(n_jobs=asked["n_jobs"])(walks):
+        for points in Parallel(n_jobs=n_jobs)(walks):
             for point in points:
                 point.model.set_params(**asked)  # for fits to come
             path += points
@@ -128,6 +128,18 @@ def mkl_path(
         path.append(point)
         reached(len(path), len(Cs) * len(norms), point.title)
     return path
+
+
+def side_by_side(estimator: BaseMKL, count: int) -> tuple[int, dict[str, Any]]:
+    """Return how many of ``count`` walks are done at the same time, and the parameters that change for each of them.
+
+    They share the memory. On workers and on a device one follows the other, since each has all of them.
+    """
+    is_elsewhere = estimator._is_distributed() or estimator.device != "cpu"
+    n_jobs = 1 if is_elsewhere else min(effective_n_jobs(estimator.n_jobs), count)
+    if n_jobs <= 1:
+        return 1, {}
+    return n_jobs, {"n_jobs": None, "memory_budget": shared_budget(estimator.memory_budget, n_jobs)}
 
 
 @one_blas_thread()
