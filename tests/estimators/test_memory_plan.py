@@ -97,6 +97,8 @@ def test_the_kernels_are_listed_once_for_all_fits_of_a_path(monkeypatch):
     assert len(seen) == 1
     mkl_path("standard", X, Y, Cs=[0.1, 1.0], norms=(1, 2))
     assert len(seen) == 2
+    TwoStageMKLClassifier("standard", missing="ignore").fit(X, Y)
+    assert len(seen) == 3
 
 
 def test_the_interior_point_is_left_out_where_it_has_no_memory(monkeypatch):

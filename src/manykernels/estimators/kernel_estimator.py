@@ -42,14 +42,18 @@ class KernelEstimator(BaseEstimator):
         """Whether the kernels are a family, and no list."""
         return isinstance(self.kernels, Family)
 
-    def _check_views(self, X: Any, table: Any) -> None:
-        """Raise if NaN is allowed but a row has it in a part of a view only; of rows on disk, when they are read."""
+    def _check_views(self, X: Any, table: Any, kernels: KernelBank | None = None) -> None:
+        """Raise if NaN is allowed but a row has it in a part of a view only; of rows on disk, when they are read.
+
+        ``kernels`` are those of the table, where they are listed already.
+        """
         if self.missing != "ignore":
             return
+        bank = self._bank(table) if kernels is None else kernels
         if isinstance(X, CheckedRows):
-            X.check = lambda block: self._bank(table).check_views(block, table)
+            X.check = lambda block: bank.check_views(block, table)
         else:
-            self._bank(table).check_views(X, table)
+            bank.check_views(X, table)
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
