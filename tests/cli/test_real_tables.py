@@ -192,6 +192,8 @@ class TestCrossValidation:
     def test_more_folds_than_rows(self, fail):
         message = fail("fit", "clinic.csv", "--target", "lab_crp", "--regression", "--cv", 181)
         assert message == "--cv 181 needs as many rows to learn from; there are 180."
+        message = fail("fit", "clinic.csv", "--target", "lab_crp", "--regression", "--cv", 91)
+        assert message == "--cv 91 needs 182 rows to learn from, two in each fold; there are 180."
 
 
 class TestOpened:

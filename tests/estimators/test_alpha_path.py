@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-from manykernels import (
-    UFOMKLClassifier,
-    ufo_path,
-)
+from manykernels import UFOMKLClassifier, ufo_path
+from manykernels.estimators import ufo
 from tests.estimators.test_ufo import X2, Y2
 
 
@@ -32,3 +30,27 @@ def test_the_path_walks_given_alphas_and_regression():
     for wrong in ({"alphas": []}, {"n_alphas": 0}, {"least": 2.0}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             ufo_path("standard", X2, Y2, **wrong)
+
+
+@pytest.mark.parametrize("options", [{}, {"alphas": [0.1, 0.01]}], ids=["default", "given"])
+def test_the_data_are_read_once(monkeypatch, options):
+    """And each model knows what a fit by itself would."""
+    read, original = [], ufo.read_training
+
+    def counting(estimator, *arguments):
+        read.append(estimator)
+        return original(estimator, *arguments)
+
+    monkeypatch.setattr(ufo, "read_training", counting)
+    path = ufo_path("standard", X2, Y2, n_alphas=3, random_state=0, **options)
+    assert len(read) == 1
+    alone = UFOMKLClassifier(alpha=path[-1].alpha, random_state=0).fit(X2, Y2)
+    for point in path:
+        assert set(vars(point.model)) == set(vars(alone))
+        assert point.model.n_features_in_ == X2.shape[1]
+        np.testing.assert_array_equal(point.model.classes_, alone.classes_)
+
+
+def test_costs_without_digits_are_refused():
+    with pytest.raises(ValueError, match="C times the sample weight must be 0 or at least"):
+        ufo_path("standard", X2, Y2, C=1e-200, sample_weight=np.full(len(Y2), 1e-120))

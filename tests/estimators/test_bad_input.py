@@ -19,6 +19,8 @@ from manykernels import (
     TwoStageMKLRegressor,
     UFOMKLClassifier,
     UFOMKLRegressor,
+    mkl_path,
+    ufo_path,
 )
 from manykernels.compute.memory import human_bytes
 from manykernels.core.progress import listen
@@ -576,6 +578,51 @@ def test_ctrl_c_with_verbose_leaves_the_best_model(monkeypatch):
     with pytest.warns(ConvergenceWarning):
         model = MKLClassifier(KERNELS, solver="group_lasso", tol=1e-7, verbose=1).fit(X, Y)
     assert_usable(model, 2)
+
+
+def interrupt_in_fit(number):
+    """What hears each step, and interrupts the second one of a fit."""
+    begun = []
+
+    def callback(step):
+        begun.extend([step] if step.iteration == 1 else [])
+        if step.iteration == 2 and len(begun) == number:
+            raise KeyboardInterrupt
+
+    return callback
+
+
+SLOW = {"solver": "group_lasso", "tol": 1e-7}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_ctrl_c_ends_a_path_with_the_best_model_of_its_point():
+    with listen(interrupt_in_fit(2)):
+        path = mkl_path(KERNELS, X, Y, Cs=[0.1, 1.0, 10.0], norms=[1.5, 2.0], **SLOW)
+    assert [(point.C, point.norm, point.interrupted) for point in path] == [(0.1, 1.5, False), (1.0, 1.5, True)]
+    assert_usable(path[-1].model, 2)
+    with listen(interrupt_in_fit(2)):
+        alphas = ufo_path(KERNELS, X, Y, alphas=[0.1, 0.01, 0.001], epochs=20, random_state=0)
+    assert [(point.alpha, point.interrupted) for point in alphas] == [(0.1, False), (0.01, True)]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("number", [1, 2, 5])
+def test_ctrl_c_ends_a_search_whoever_watches(number):
+    search = MKLClassifierCV(KERNELS, Cs=[0.1, 1.0], norms=[1.5], cv=3, **SLOW)
+    with listen(interrupt_in_fit(number)), pytest.raises(KeyboardInterrupt):
+        search.fit(X, Y)
+    assert not hasattr(search, "C_")
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("number", [1, 3])
+def test_ctrl_c_leaves_probabilities_uncalibrated(number):
+    """In the fit or in one of those to the folds: no scale is made of what is half learned."""
+    model = MKLClassifier(KERNELS, probability=True, random_state=0, **SLOW)
+    with listen(interrupt_in_fit(number)), pytest.warns(UserWarning, match="probabilities are not calibrated"):
+        model.fit(X, Y)
+    assert model.temperature_scale_ == 1.0
 
 
 RECOMPUTE = {"memory_budget": 20_000}  # enough for the solver, not for the kernels: each pass calls them

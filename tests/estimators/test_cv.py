@@ -7,10 +7,11 @@ import pytest
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
-from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.model_selection import GridSearchCV, LeaveOneOut, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
 from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV, load, mkl_path
+from manykernels.estimators import cv, path
 from manykernels.kernels import Gaussian, Linear
 
 X, Y = load_breast_cancer(return_X_y=True)
@@ -65,6 +66,19 @@ def test_what_runs_in_parallel_is_asked_for_again(kind):
     assert [point.model.n_jobs for point in path] == [2, 2]
 
 
+def test_folds_and_norms_take_turns_on_a_device(monkeypatch):
+    """One process for each of them would be as many on one device."""
+    pytest.importorskip("torch")
+    for module in (cv, path):
+        monkeypatch.setattr(module, "Parallel", None)
+    settings = {"norms": [1.5, 2.0], "Cs": [0.1, 1.0], "n_jobs": 2, "device": "torch:cpu"}
+    search = MKLClassifierCV([Linear(), Gaussian(1.0)], cv=3, **settings).fit(X[:60], Y[:60])
+    alone = MKLClassifierCV([Linear(), Gaussian(1.0)], cv=3, **{**settings, "n_jobs": None}).fit(X[:60], Y[:60])
+    np.testing.assert_array_equal(search.scores_, alone.scores_)
+    points = mkl_path([Linear(), Gaussian(1.0)], X[:60], Y[:60], **settings)
+    assert [point.model.n_jobs for point in points] == [2] * 4
+
+
 def test_cloning_leaves_the_original_alone(monkeypatch):
     """A connection to a cluster cannot be copied; it is not taken off the original for that, not even for a moment."""
 
@@ -109,3 +123,51 @@ def test_a_search_refuses_what_it_searches(search):
             search(**{name: 1.0})
     with pytest.raises(TypeError, match="too many positional"):
         search("standard", [1.0])
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+@pytest.mark.filterwarnings("ignore:R.2 score is not well-defined")
+def test_a_fold_without_a_score_is_refused(n_jobs):
+    """One row has no R2; the place of a NaN is not that of the best score."""
+    search = MKLRegressorCV([Linear()], Cs=[0.1, 1.0], norms=[1.0], cv=LeaveOneOut(), n_jobs=n_jobs)
+    with pytest.raises(ValueError, match=r"scoring must .* got nan for one of 1 held-out row\(s\), at C=0.1, norm=1"):
+        search.fit(X[:6], X[:6, 0])
+    assert not hasattr(search, "C_")
+    search.set_params(scoring="neg_mean_absolute_error").fit(X[:6], X[:6, 0])
+    assert np.isfinite(search.best_score_)
+
+
+@pytest.mark.parametrize("score", [np.nan, -np.inf])
+def test_a_scoring_that_returns_no_number_is_refused(score):
+    search = MKLClassifierCV([Linear()], Cs=[0.1, 1.0], norms=[1.0], cv=2, scoring=lambda *_: score)
+    with pytest.raises(ValueError, match="scoring must give a finite number"):
+        search.fit(X[:40], Y[:40])
+
+
+@pytest.mark.parametrize("approximation", [None, "nystroem"])
+def test_dask_data_too_large_for_a_search_are_refused_with_advice_that_helps(approximation):
+    da = pytest.importorskip("dask.array")
+    pytest.importorskip("distributed")
+    search = MKLClassifierCV(KERNELS, approximation=approximation, memory_budget="1kB")
+    with pytest.raises(MemoryError, match=r"a search takes its folds from there; raise memory_budget, or .* mkl_path"):
+        search.fit(da.from_array(X, chunks=(50, 5)), Y)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"), [(MKLClassifier, {}), (MKLClassifierCV, {"Cs": [1.0], "norms": [1.0], "cv": 2})]
+)
+def test_what_only_an_earlier_fit_has_set_is_gone(kind, options):
+    model = kind([Linear(), Gaussian(1.0)], approximation="nystroem", rank=10, random_state=0, **options).fit(X, Y)
+    assert model.ranks_.sum() > 0
+    assert model.approximation_error_.size == 2
+    model.set_params(approximation=None).fit(X, Y)
+    fresh = kind([Linear(), Gaussian(1.0)], **options).fit(X, Y)
+    assert set(vars(model)) == set(vars(fresh))
+
+
+def test_an_attempt_that_fails_leaves_the_fitted_model():
+    model = MKLClassifierCV([Linear()], Cs=[1.0], norms=[1.0], cv=2).fit(X, Y)
+    before = vars(model).copy()
+    with pytest.raises(ValueError, match="2 classes"):
+        model.fit(X, np.zeros(len(X)))
+    assert vars(model) == before

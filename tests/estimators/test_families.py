@@ -1,6 +1,8 @@
 """The estimators with families of kernels: products, widths, frequencies, and families of a user's own."""
 
 import pickle
+import weakref
+from itertools import combinations_with_replacement
 
 import numpy as np
 import pandas as pd
@@ -495,6 +497,39 @@ def test_the_memory_budget_is_for_the_base_kernels_too(monkeypatch):
     monkeypatch.setattr(binding, "bind", bind)
     MKLRegressor(FAMILIES["monomials"], memory_budget="3MB").fit(X, TARGET)
     assert seen[0] is not None
+
+
+def test_digits_that_a_gap_claims_are_those_of_the_search():
+    """In double precision, so are the kernels that products are made of: a plain listing of all products agrees."""
+    widths, C = [0.5, 2.0], 10.0
+    family = ProductKernels([Gaussian(w, columns=[j]) for j in range(3) for w in widths], 2)
+    model = MKLRegressor(family, C=C, tol=1e-9, max_iter=50).fit(X, TARGET)
+    base = [np.exp(-((X[:, j, None] - X[:, j]) ** 2) / (2 * w**2)) for j in range(3) for w in widths]
+    products = base + [first * second for first, second in combinations_with_replacement(base, 2)]
+    beta = np.zeros(len(X))
+    beta[model.support_] = model.dual_coef_[0]
+    largest = max(beta @ K @ beta for K in products)
+    dual = beta @ TARGET - 0.5 * beta @ beta / C - 0.5 * largest
+    assert model.converged_
+    assert (model.objective_ - dual) / model.objective_ <= model.gap_ + 1e-12
+    assert model.dual_objective_ == pytest.approx(dual, rel=1e-12)
+
+
+def test_base_kernels_in_single_precision_go_before_those_in_double_come(monkeypatch):
+    MKLRegressor(FAMILIES["gaussians"]).fit(X, TARGET)  # compiling may keep what a function was first called with
+    bound, bind = [], binding.bind
+
+    def bind_base(kernels, data, recipe, placement):
+        assert all(earlier() is None for earlier in bound)
+        bank = bind(kernels, data, recipe, placement)
+        bound.append(weakref.ref(bank))
+        assert bank.precision == ("single", "double")[len(bound) - 1]
+        return bank
+
+    monkeypatch.setattr(binding, "bind", bind_base)
+    monkeypatch.setattr(running, "needs_digits", lambda rounding, tol: True)
+    MKLRegressor(FAMILIES["gaussians"]).fit(X, TARGET)
+    assert len(bound) == 2
 
 
 @pytest.mark.parametrize("solver", ["stochastic_mirror", "greedy"])

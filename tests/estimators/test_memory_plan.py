@@ -4,6 +4,7 @@ import errno
 import multiprocessing
 import sys
 import warnings
+import weakref
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -13,13 +14,20 @@ import pytest
 import scipy.sparse as sp
 from numba.core.event import install_recorder
 
-from manykernels import MKLClassifier, MKLClassifierCV, TwoStageMKLClassifier, UFOMKLClassifier, mkl_path
+from manykernels import (
+    MKLClassifier,
+    MKLClassifierCV,
+    TwoStageMKLClassifier,
+    UFOMKLClassifier,
+    UFOMKLRegressor,
+    mkl_path,
+)
 from manykernels.banks import Data
 from manykernels.banks.planning import HEADROOM, Extent
 from manykernels.compute.memory import human_bytes
 from manykernels.core.solver import Need, Sizes, Solver
-from manykernels.estimators import by_list
-from manykernels.kernels import Gaussian, GaussianLadder, KernelBank, ParametricKernel, standard
+from manykernels.estimators import by_list, ufo_base
+from manykernels.kernels import Gaussian, GaussianLadder, KernelBank, Linear, ParametricKernel, RandomFourier, standard
 from manykernels.losses import Hinge, Logistic
 from manykernels.norms import LpNorm
 from manykernels.outer.group_lasso import GROUP_LASSO
@@ -89,6 +97,8 @@ def test_the_kernels_are_listed_once_for_all_fits_of_a_path(monkeypatch):
     assert len(seen) == 1
     mkl_path("standard", X, Y, Cs=[0.1, 1.0], norms=(1, 2))
     assert len(seen) == 2
+    TwoStageMKLClassifier("standard", missing="ignore").fit(X, Y)
+    assert len(seen) == 3
 
 
 def test_the_interior_point_is_left_out_where_it_has_no_memory(monkeypatch):
@@ -115,6 +125,15 @@ def test_separate_classes_side_by_side_have_matrices_of_their_own():
         model = MKLClassifier(KERNELS, memory_budget=budget, n_jobs=n_jobs, **settings)
         plans.append(placed(model, (3, n)))
     assert plans[1].spare == 3 * plans[0].spare
+
+
+def test_separate_classes_take_turns_on_a_device():
+    """So they need memory once; where the kernels fall back to the CPU, they are side by side again."""
+    n = 1000
+    settings = {"norm": 2, "shared_weights": False, "memory_budget": int(40 * 8 * n * n), "device": "torch:cpu"}
+    alone, together = (placed(MKLClassifier(KERNELS, n_jobs=jobs, **settings), (3, n)) for jobs in (1, 3))
+    assert (together.spare, together.budget) == (alone.spare, alone.budget)
+    assert together.on_cpu().spare == 3 * alone.on_cpu().spare
 
 
 @pytest.mark.parametrize("settings", [{"center": True}, {"normalize": "cosine"}])
@@ -191,6 +210,79 @@ def test_folds_at_the_same_time_share_the_memory(monkeypatch):
     model.fit(X, Y)
     assert seen == ["100MB"] * 3
     assert model.n_jobs == 1
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"shared_weights": False}, {"approximation": "nystroem", "rank": 9}, {"memory_budget": "600kB", "tol": 0.1}],
+    ids=["matrices", "a matrix for each class", "features", "rows on demand"],
+)
+def test_calibration_holds_the_kernels_of_one_fit_at_a_time(monkeypatch, settings):
+    """Neither those of the whole fit nor those of another fold are left, on a path as well."""
+    MKLClassifier(KERNELS[:3], norm=2, **settings).fit(X, Y)  # compiling may keep what a function was first called with
+    bound, stored, bind = [], set(), by_list.bind
+
+    def bind_alone(*arguments):
+        assert all(earlier() is None for earlier in bound)
+        bank = bind(*arguments)
+        bound.append(weakref.ref(bank))
+        stored.add(bank.placement.storage)
+        return bank
+
+    monkeypatch.setattr(by_list, "bind", bind_alone)
+    options = {"probability": True, "norm": 2, "random_state": 0, **settings}
+    MKLClassifier(KERNELS[:3], **options).fit(X, Y)
+    assert len(bound) == 1 + 5
+    options.pop("norm")
+    path = mkl_path(KERNELS[:3], X, Y, Cs=[1.0, 10.0], norms=[2.0], **options)
+    assert len(bound) == (1 + 2) * (1 + 5)
+    assert ("rows" in stored) == ("memory_budget" in settings)
+    assert all(point.model.temperature_scale_ > 0 for point in path)
+
+
+MAPS = [Linear(), RandomFourier(2.0, 40)]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        MKLClassifier(KERNELS[:3]),
+        MKLClassifier(KERNELS[:3], approximation="nystroem", rank=20),
+        MKLClassifier(KERNELS[:3], approximation="fourier", rank=20),
+        UFOMKLClassifier(KERNELS[:3], tol=0.3),
+        UFOMKLClassifier(MAPS, tol=0.3),
+        UFOMKLRegressor(MAPS, tol=0.3),
+    ],
+    ids=["kernels", "nystroem", "fourier", "ufo", "ufo on features", "ufo for numbers"],
+)
+def test_a_fitted_model_keeps_no_more_of_the_data_than_predictions_need(monkeypatch, model):
+    """Not by a view of a few rows either, whose base is all of them."""
+    seen = []
+
+    def remembering(bind):
+        def bind_and_remember(kernels, data, *rest):
+            seen.append(weakref.ref(data.X if data.X.base is None else data.X.base))
+            return bind(kernels, data, *rest)
+
+        return bind_and_remember
+
+    model.fit(X[:200], Y[:200])  # compiling may keep what a function was first called with
+    for module in (by_list, ufo_base):
+        monkeypatch.setattr(module, "bind", remembering(module.bind))
+    model.fit(X[:200], Y[:200])
+    assert len(seen) >= 1
+    assert all(data() is None for data in seen)
+
+
+@pytest.mark.parametrize("kernels", [KERNELS[:3], MAPS], ids=["values", "features"])
+def test_a_stream_keeps_no_batch(kernels):
+    model = UFOMKLClassifier(kernels)
+    model.partial_fit(X, Y, classes=[False, True])
+    batch = X.copy()
+    given = weakref.ref(batch)
+    model.partial_fit(batch, Y)
+    del batch
+    assert given() is None
 
 
 def test_ufo_says_what_it_needs():

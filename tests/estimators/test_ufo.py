@@ -1,6 +1,7 @@
 """UFOMKLClassifier, UFOMKLRegressor and their path: the problem they solve, streams, structure, bad input."""
 
 import pickle
+import weakref
 
 import numpy as np
 import pandas as pd
@@ -24,6 +25,7 @@ from manykernels import (
 from manykernels.banks import Placement, bind
 from manykernels.banks.pairs import PairValues
 from manykernels.core.progress import listen
+from manykernels.estimators import ufo_base
 from manykernels.kernels import Gaussian, GaussianLadder, KernelBank, Linear, Nystroem, Polynomial, RandomFourier
 from manykernels.literature.obscure import obscure
 from manykernels.losses import EpsilonInsensitive, Hinge, MulticlassHinge, OneVsRest, Squared, StructuredHinge
@@ -622,3 +624,46 @@ def test_obscure_comes_near_the_optimum_and_stays_in_its_ball():
     value = norm.value(found.norms) + np.maximum(0, 1 - y[:, 0] * decisions).sum()
     assert value == pytest.approx(found.certificate.primal, rel=1e-4)
     assert norm.value(found.norms) <= min(step.objective for step in found.trace[:5]) + 1e-9
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(("step", "walks"), [("exact", 3), ("gradient", 2)])
+@pytest.mark.parametrize("kernels", [KERNELS, MAPS], ids=["values", "features"])
+def test_what_single_precision_held_goes_before_double_precision_comes(monkeypatch, kernels, step, walks):
+    """Kernels, and what a walk knows of them, be it for a second walk or, in double precision, for a third."""
+    model = UFOMKLClassifier(kernels, step=step, tol=1e-14, epochs=4, random_state=0)
+    model.fit(X2, Y2)  # compiling may keep what a function was first called with
+    banks, thetas, bind, theta_of = [], [], ufo_base.bind, UFOMKLClassifier._theta
+
+    def bind_alone(*arguments):
+        assert all(earlier() is None for earlier in banks + thetas)
+        bank = bind(*arguments)
+        banks.append(weakref.ref(bank))
+        return bank
+
+    def theta_alone(*arguments):
+        assert all(earlier() is None for earlier in thetas)
+        theta = theta_of(*arguments)
+        thetas.append(weakref.ref(theta))
+        return theta
+
+    monkeypatch.setattr(ufo_base, "bind", bind_alone)
+    monkeypatch.setattr(ufo_base, "needs_digits", lambda rounding, tol: True)
+    # Ended early, so that epochs are left.
+    monkeypatch.setattr(ufo_base, "ufo", lambda theta, epochs, **options: ufo(theta, epochs=2, **options))
+    monkeypatch.setattr(UFOMKLClassifier, "_theta", theta_alone)
+    UFOMKLClassifier(**model.get_params()).fit(X2, Y2)
+    assert len(banks) == 2
+    assert len(thetas) == walks
+
+
+def test_weights_without_digits_count_as_zero_in_a_stream_and_costs_are_refused():
+    x, weight = np.linspace(-1.0, 1.0, 20)[:, None], np.ones(20)
+    weight[::4] = 1e-310
+    y = np.where(weight < 1, 1e3, x[:, 0])
+    tiny = UFOMKLRegressor([Linear()]).partial_fit(x, y, weight)
+    without = UFOMKLRegressor([Linear()]).partial_fit(x[weight == 1], y[weight == 1])
+    assert tiny.n_seen_ == without.n_seen_ == 15
+    np.testing.assert_array_equal(tiny.predict(x), without.predict(x))
+    with pytest.raises(ValueError, match="C times the sample weight must be 0 or at least"):
+        UFOMKLRegressor([Linear()], C=1e-200).partial_fit(x, y, np.full(20, 1e-120))

@@ -14,6 +14,7 @@ from manykernels.losses import EpsilonInsensitive, Hinge, Logistic, Squared
 from manykernels.norms import LpNorm, LpPenalty
 from manykernels.outer.automatic import automatic
 from manykernels.outer.family import FamilyProblem
+from manykernels.outer.family_choice import CKL
 from manykernels.outer.greedy import GREEDY, _Selection, greedy
 from manykernels.outer.group_lasso import group_lasso
 from manykernels.outer.stochastic_mirror import STOCHASTIC_MIRROR, MirrorWalk, stochastic_mirror
@@ -38,8 +39,9 @@ def problem_of(family, loss, y, C=1.0, p=1, fit_intercept=True):
     return FamilyProblem(family, loss, LpNorm(p), y, np.full(y.shape, float(C)), fit_intercept)
 
 
-def products(loss, y, C=1.0, p=1, **options):
-    return problem_of(bind_family(PRODUCTS, X), loss, y, C, p, **options)
+def products(loss, y, C=1.0, p=1, precision="single", **options):
+    family = bind_family(PRODUCTS, X, placement=Placement(precision=precision))
+    return replace(problem_of(family, loss, y, C, p, **options), precision=precision)
 
 
 def enumerated(problem):
@@ -73,7 +75,7 @@ def recomputed(problem, found):
 @pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
 @BY_LOSS
 def test_greedy_reaches_the_optimum_of_the_list(loss, y, C):
-    problem = products(loss, y, C)
+    problem = products(loss, y, C, precision="double")  # at the largest C, single precision lacks the digits for tol
     upper, lower = optimum(problem)
     found = greedy(problem)
     primal, dual = found.result.certificate.primal, found.result.certificate.dual
@@ -516,3 +518,15 @@ def test_families_keep_to_their_memory():
     held = bind_family(GaussianFamily(1e-3, 1e3), big)
     assert held.best(np.outer(big[:, 0], big[:, 0])).value == pytest.approx(best.value)
     assert held.remembered.stack is not None
+
+
+@pytest.mark.parametrize(
+    ("solver", "p"), [(GREEDY, 1), (CKL, 1), (STOCHASTIC_MIRROR, 2)], ids=["greedy", "ckl", "draw"]
+)
+def test_a_certificate_states_what_rounding_may_add(solver, p):
+    """Whoever calls a solver reads as much of rounding as whoever asks an estimator."""
+    result = solver(products(Squared(), REGRESSION, C=1e4, p=p), tol=1e-4, max_iter=5).result
+    assert result.rounding > 1e-4
+    assert result.certificate.rounding == result.rounding
+    assert result.certificate.gap >= result.rounding
+    assert not result.converged

@@ -136,8 +136,9 @@ class FeatureBank(CombinesByWeights):
         return max(budget - maps, 1)
 
     def _make_table(self, budget: int) -> Any:
+        maps, X = self._maps, self.X  # and not the bank: a circle of references would outlive its last use
         return FeatureTable(
-            lambda low, high: self._maps.transform(rows_of(self.X, low, high))[0],
+            lambda low, high: maps.transform(rows_of(X, low, high))[0],
             self.n_samples,
             int(self.first[-1]),
             PRECISIONS[self.precision],
@@ -275,7 +276,7 @@ class FeatureBank(CombinesByWeights):
             bound=tuple(self.bound[int(k)] for k in active),
             coefficients=weights[active] * self.scale[active],
             cosine=self.is_cosine,
-            X=rows_of(self.X, 0, 0),
+            X=rows_of(self.X, 0, 0).copy(),  # a view would keep all rows
         )
 
     def learned(self, weights: np.ndarray, machine: Iterate) -> Kept:

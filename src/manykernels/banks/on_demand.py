@@ -9,6 +9,7 @@ a cache of rows of the combined kernel, on the columns of the samples that may s
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,8 @@ from manykernels.banks.offers import ROWS
 from manykernels.banks.packed import PackedBank
 from manykernels.banks.placement import PRECISIONS
 from manykernels.banks.room import Room
-from manykernels.compute.rowcache import RowCache
+from manykernels.banks.storage import Storage
+from manykernels.compute.rowcache import Compute, RowCache
 from manykernels.compute.triangles import triangle_size
 
 _COARSE_MATRICES = 3
@@ -130,10 +132,17 @@ class CombinedRows(WeighedKernel):
 
     def __init__(self, bank: OnDemandBank, cache_bytes: int) -> None:
         super().__init__(bank)
-        self.cache = RowCache(self._compute, cache_bytes)
+        self.cache = RowCache(self._rows(), cache_bytes)
 
     def _renew(self) -> None:
-        self.cache.clear()
+        self.cache.clear(self._rows())
+
+    def _rows(self) -> Compute:
+        """Return what computes rows with these weights.
+
+        It does not know this object: a circle of references would keep cache and kernels beyond their last use.
+        """
+        return partial(_write_rows, self._bank.storages, self._weights)
 
     def product(self, beta: np.ndarray) -> np.ndarray:
         """Return K beta_t for beta of shape (n_tasks, n); only rows where beta is not the last one are computed."""
@@ -141,6 +150,9 @@ class CombinedRows(WeighedKernel):
             return np.zeros(beta.shape)
         return self._bank.combined_product(self._weights, beta)
 
-    def _compute(self, rows: np.ndarray, columns: np.ndarray, out: np.ndarray) -> None:
-        for storage in self._bank.storages:
-            storage.add_rows(rows, columns, self._weights[storage.indices], out)
+
+def _write_rows(
+    storages: Sequence[Storage], weights: np.ndarray, rows: np.ndarray, columns: np.ndarray, out: np.ndarray
+) -> None:
+    for storage in storages:
+        storage.add_rows(rows, columns, weights[storage.indices], out)

@@ -129,6 +129,8 @@ def plan(extent: Extent, need: Need, wish: Placement, has_double: bool = True) -
         wish = replace(wish, plan_on_cpu=partial(plan, extent, need, replace(wish, device="cpu")))
         if extent.one_by_one and not device_holds(has_double, wish.precision, extent.centered):
             return wish.on_cpu()
+        if extent.one_by_one:  # each problem has the whole device; ladders may turn out to be on the CPU
+            need = replace(need, at_once=1)
     n, budget = extent.n_samples, budget_bytes(wish.budget)
     usable = int((1 - HEADROOM) * budget)
     reserve = _RESERVE if need.works_on_few else 0

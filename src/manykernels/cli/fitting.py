@@ -97,6 +97,8 @@ def _check_folds(folds: int, data: PreparedTable) -> None:
     rows, balance = len(data.y_train), data.balance
     if folds > rows:
         raise ValueError(f"--cv {folds} needs as many rows to learn from; there are {rows}.")
+    if data.is_regression and 2 * folds > rows:  # one row has no R2
+        raise ValueError(f"--cv {folds} needs {2 * folds} rows to learn from, two in each fold; there are {rows}.")
     if balance is not None:
         rare = min(balance.counts, key=lambda label: balance.counts[label])
         if balance.counts[rare] < folds:

@@ -63,8 +63,9 @@ class RowCache:
         """How many rows fit."""
         return self.values.shape[0]
 
-    def clear(self) -> None:
-        """Forget all rows."""
+    def clear(self, compute: Compute | None = None) -> None:
+        """Forget all rows; from now on they are computed by another function, if one is given."""
+        self._compute = self._compute if compute is None else compute
         self._held.clear()
         self._given = 0
 

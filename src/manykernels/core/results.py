@@ -17,9 +17,11 @@ OVERFLOWS = (
     "and the sample weights."
 )
 _USELESS = 100.0
-# Rounding that a certificate leaves unsaid, as a part of the tolerance and where there is none, and how far below the
-# tolerance one stays that is to be within it.
-_UNSAID_SHARE, _UNSAID, _LAST_BITS = 0.1, 1e-5, 1e-12
+# Rounding that a certificate leaves unsaid, as a part of the tolerance: with more, kernels in single precision are too
+# coarse.
+UNSAID_SHARE = 0.1
+# The same where there is no tolerance, and how far below it one stays that is to be within it.
+_UNSAID, _LAST_BITS = 1e-5, 1e-12
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,7 @@ class Certificate:
         [0.0002, 0.0004, 0.001, 0.0022]
         """
         known = replace(self, rounding=0.0)
-        if rounding <= (_UNSAID_SHARE * tol or _UNSAID):
+        if rounding <= (UNSAID_SHARE * tol or _UNSAID):
             return known
         if rounding <= tol and known.within(tol):
             rounding = min(rounding, max((1.0 - _LAST_BITS) * tol - known.gap, 0.0))

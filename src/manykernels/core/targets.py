@@ -78,10 +78,19 @@ class Targets:
         """How many machines there are to learn."""
         return 1 if self.classes is None else n_tasks_of(self.classes.size)
 
+    def codes(self, y: np.ndarray) -> np.ndarray:
+        """Return the number of each target's class."""
+        assert self.classes is not None
+        return np.minimum(np.searchsorted(self.classes, y), self.classes.size - 1)  # rows of weight 0 may be of none
+
+    def costs(self, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """Return the weight of each sample's loss, shape (n,)."""
+        return self.C * weight if self.factors is None else self.C * weight * self.factors[self.codes(y)]
+
     def tasks(self, y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the targets and the weights of the losses, both of shape (n_tasks, n)."""
-        if self.classes is None or self.factors is None:
-            return (y.astype(np.float64) - self.offset)[None, :], self.C * weight[None, :]
-        codes = np.minimum(np.searchsorted(self.classes, y), self.classes.size - 1)  # rows of weight 0 may be of none
-        targets = one_vs_rest(codes, self.classes.size)
-        return targets, np.broadcast_to(self.C * weight * self.factors[codes], targets.shape)
+        if self.classes is None:
+            targets = (y.astype(np.float64) - self.offset)[None, :]
+        else:
+            targets = one_vs_rest(self.codes(y), self.classes.size)
+        return targets, np.broadcast_to(self.costs(y, weight), targets.shape)

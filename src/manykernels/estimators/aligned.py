@@ -78,25 +78,27 @@ class AlignedEstimator(KernelEstimator):
         """
         table, samples = training.table, training.samples
         kernels = self.kernels if self._has_family else self._bank(table, tells=True)
-        self._check_views(training.X, table)
+        self._check_views(training.X, table, kernels)
         place = self._place(samples.rows.size)  # what does not fit is refused before anything is held out
         print_placement(self, repr(kernels), place)
         X, y, weight = training.X[samples.rows], training.target, samples.weight
 
-        def learn(kernels: Any, part: Any = slice(None)) -> Aligned:
-            return self._align(kernels, table, X[part], weight[part], target_of(y[part], weight[part]))
+        def learn(strength: float | None, part: Any = slice(None)) -> Aligned:
+            return self._align(
+                self._shrunk(kernels, strength), table, X[part], weight[part], target_of(y[part], weight[part])
+            )
 
-        def worth(kernels: Any, train: np.ndarray, held_out: np.ndarray) -> float:
+        def worth(strength: float | None, train: np.ndarray, held_out: np.ndarray) -> float:
             """Return the alignment on samples held out of a kernel that was learned without them."""
             with silent():
-                aligned = learn(kernels, train)
+                aligned = learn(strength, train)
             kernel = aligned.bank.kernel(aligned.weights, np.zeros(1, dtype=int))
             K = kernel.pairwise(X[held_out], X[held_out])
             return centered_alignment(K, target_of(y[held_out], weight[held_out]))
 
-        kernels = self._with(self._best_strength(y, worth))
+        strength = self._best_strength(y, worth)
         with watched(self):
-            aligned = learn(kernels)
+            aligned = learn(strength)
         self._set_learned(aligned, samples)
 
     def _best_strength(self, y: np.ndarray, worth: Callable[..., float]) -> float | None:
@@ -113,18 +115,18 @@ class AlignedEstimator(KernelEstimator):
         if parts is None:
             return None
         strengths = SHRINKAGES if is_chosen else (None,)
-        worths = [worth(self._with(strength), *parts) for strength in strengths]
+        worths = [worth(strength, *parts) for strength in strengths]
         best = int(np.argmax(worths))
         self.held_out_alignment_ = worths[best]
         if is_chosen:
             self.shrinkage_ = strengths[best]
         return strengths[best]
 
-    def _with(self, strength: float | None) -> Any:
+    def _shrunk(self, kernels: Any, strength: float | None) -> Any:
         """Return the kernels, a family of many widths with the given strength of the shrinkage or the parameter's."""
         if strength is None and self.shrinkage != "auto":
             strength = self.shrinkage
-        return self.kernels if strength is None else self.kernels.shrunk(float(strength))
+        return kernels if strength is None else kernels.shrunk(float(strength))
 
     def _split(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         """Return the places of samples to learn from and of samples held out, or None."""
@@ -143,11 +145,7 @@ class AlignedEstimator(KernelEstimator):
         place = self._place(X.shape[0])
         data, recipe = Data(X, table, weight), Recipe(self.normalize, check=self.check_kernels)
         with one_blas_thread():
-            bound = (
-                bind_family(kernels, data, recipe, place)
-                if self._has_family
-                else bind(self._bank(table), data, recipe, place)
-            )
+            bound = (bind_family if self._has_family else bind)(kernels, data, recipe, place)
             return ALIGNMENTS[self.alignment](bound, target, tol=self.tol, max_iter=int(self.max_iter))
 
     def _place(self, n: int) -> Placement:

@@ -12,7 +12,7 @@ from manykernels.compute.threads import one_blas_thread
 from manykernels.core.checks import check_count, check_number, is_number
 from manykernels.core.progress import reached
 from manykernels.estimators.ufo import UFOMKLClassifier, UFOMKLRegressor
-from manykernels.estimators.ufo_base import BaseUFO, UfoWarmStart
+from manykernels.estimators.ufo_base import BaseUFO, Task, UfoWarmStart
 from manykernels.outer.ufo import largest_alpha
 
 
@@ -25,6 +25,8 @@ class AlphaPoint:
     alpha : float
     model : UFOMKLClassifier or UFOMKLRegressor
         Fitted.
+    interrupted : bool
+        Whether Ctrl-C ended the fit early, and the path with it.
 
     Examples
     --------
@@ -38,6 +40,7 @@ class AlphaPoint:
 
     alpha: float
     model: Any
+    interrupted: bool = False
 
     @property
     def n_kernels(self) -> int:
@@ -59,6 +62,9 @@ def ufo_path(
     **parameters: Any,
 ) -> list[AlphaPoint]:
     """Fit a model for every alpha, each started from the one before.
+
+    The data are read and the kernels bound once. Where someone watches, be it by ``verbose=1``, Ctrl-C ends the path:
+    its last point has the model so far, and no others follow.
 
     Parameters
     ----------
@@ -93,31 +99,34 @@ def ufo_path(
     if "alpha" in parameters:
         raise ValueError("alpha is what the path walks along: pass alphas instead.")
     kind = UFOMKLRegressor if regression else UFOMKLClassifier
-    warm = UfoWarmStart()
-    if alphas is None:
-        alphas = _default_alphas(kind(kernels, **parameters), X, y, sample_weight, n_alphas, least, warm)
-    if np.ndim(alphas) != 1 or len(alphas) == 0 or not all(map(is_number, alphas)):
+    if alphas is not None and (np.ndim(alphas) != 1 or len(alphas) == 0 or not all(map(is_number, alphas))):
         raise ValueError(f"alphas must be a list of at least one number, got {alphas!r}.")
+    first, warm = kind(kernels, **parameters), UfoWarmStart()
+    first._check_parameters()
+    task = first._checked_task(X, y, sample_weight)
+    told = {name: value for name, value in vars(first).items() if name not in first.get_params(deep=False)}
+    if alphas is None:
+        alphas = _default_alphas(first, task, n_alphas, least, warm)
     path: list[AlphaPoint] = []
     for alpha in np.sort(np.asarray(alphas, dtype=float))[::-1].tolist():
         model = kind(kernels, **{**parameters, "alpha": alpha})
         model._check_parameters()
-        model._learn(model._prepare(X, y, sample_weight), warm)
+        vars(model).update(told)  # by the data, which are read once
+        interrupted = model._learn(task, warm)
         if warm.start is not None:
             # What was learned with another alpha counts as one epoch, which new steps soon outweigh.
             warm.start = warm.start.shortened()
-        path.append(AlphaPoint(alpha, model))
+        path.append(AlphaPoint(alpha, model, interrupted))
         reached(len(path), len(alphas), f"alpha={alpha:g}, {path[-1].n_kernels} kernels")
+        if interrupted:
+            break
     return path
 
 
-def _default_alphas(
-    estimator: BaseUFO, X: Any, y: Any, sample_weight: Any, count: int, least: float, warm: UfoWarmStart
-) -> list[float]:
+def _default_alphas(estimator: BaseUFO, task: Task, count: int, least: float, warm: UfoWarmStart) -> list[float]:
     """Return alphas from the smallest that leaves no kernel down to a part of it."""
     count = check_count("n_alphas", count)
     check_number("least", least, low=0, high=1)
-    estimator._check_parameters()
-    theta = estimator._theta(estimator._prepare(X, y, sample_weight), warm)
+    theta = estimator._theta(task, warm)
     # A little above, since rounding may leave a kernel there.
     return ((1.0 + 1e-9) * largest_alpha(theta) * np.geomspace(1.0, least, count)).tolist()

@@ -60,8 +60,6 @@ def set_machines(model: Any, bank: Bank, results: list[Result], samples: Samples
     set_kernels(model, bank, weights[0] if len(results) == 1 else weights)
     set_support(model, beta)
     _set_outcome(model, results)
-    for name in ("approximation_error_", "ranks_"):  # of an earlier fit
-        vars(model).pop(name, None)
     vars(model).update(bank.attributes)
 
 

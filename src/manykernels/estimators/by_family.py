@@ -19,9 +19,10 @@ from manykernels.outer.family import FamilyProblem
 
 
 def from_family(settings: Settings, data: Data, y: np.ndarray, C: np.ndarray, offset: float) -> Learner:
-    """Bind the family and return what learns from it in a precision, for tasks y and C of shape (n_tasks, n_distinct).
+    """Return what learns from a family in a precision, for tasks y and C of shape (n_tasks, n_distinct).
 
-    It returns the selected kernels and what was learned from them.
+    The family is bound in that precision, since its search computes with the kernels that it is made of. What learns
+    returns the selected kernels and what was learned from them.
     """
     solver, norm, loss = settings.solver, settings.norm, settings.loss
     n_tasks, n = y.shape
@@ -29,23 +30,17 @@ def from_family(settings: Settings, data: Data, y: np.ndarray, C: np.ndarray, of
         raise ValueError("A family of kernels needs shared_weights=True.")
     need = solver.need(Sizes(n_tasks, n, 0), norm, loss)  # how many kernels will be selected, nobody knows
     place = plan_family(n, need, Placement(settings.wish.budget))
-    bound = bind_family(settings.kernels, data, Recipe(settings.recipe.normalize), place)
-    print_placement(settings, repr(settings.kernels), place)
-    problem = FamilyProblem(bound, loss, norm, y, C, settings.fit_intercept, offset)
+    recipe = Recipe(settings.recipe.normalize)
 
     def learn(precision: str) -> tuple[Bank, list[Result]]:
+        bound = bind_family(settings.kernels, data, recipe, replace(place, precision=precision))
+        print_placement(settings, repr(settings.kernels), place)
+        problem = FamilyProblem(bound, loss, norm, y, C, settings.fit_intercept, offset, precision)
         options: dict[str, Any] = {"tol": settings.tol, "max_iter": settings.max_iter}
         if solver.draws:
             options["random_state"] = settings.seed()
         with watched(settings), quiet():
-            selected = solver(replace(problem, precision=precision), **options)
-        return selected.bank, [_stated(checked(selected.result), settings.tol)]
+            selected = solver(problem, **options)
+        return selected.bank, [checked(selected.result)]
 
     return learn
-
-
-def _stated(result: Result, tol: float) -> Result:
-    """Return a result whose certificate states what rounding may add to it."""
-    certificate = result.certificate.rounded(result.rounding, tol)
-    converged = result.converged if np.isnan(certificate.gap) else certificate.within(tol)
-    return replace(result, certificate=certificate, converged=converged)

@@ -73,11 +73,15 @@ def client_of_rows(approximation: str | None, n_jobs: Any, X: Any) -> Any:
     return on_workers.find_client("dask" if is_dask(X) and not on_workers.names_workers(n_jobs) else n_jobs)
 
 
-def in_memory(memory_budget: Any, X: Any, y: Any, sample_weight: Any) -> tuple:
-    """Return the data as they are, Dask collections gathered if they are small enough."""
+# What exact kernels say of Dask data that are too large.
+_NEEDS = "exact kernels need all of it there; set approximation='nystroem' or 'fourier' to leave it on the workers"
+
+
+def in_memory(memory_budget: Any, X: Any, y: Any, sample_weight: Any, needs: str = _NEEDS) -> tuple:
+    """Return the data as they are, Dask collections gathered if small enough; else ``needs`` says what to do."""
     if not any(is_dask(data) for data in (X, y, sample_weight)):
         return X, y, sample_weight
-    return on_workers.gathered(memory_budget, X, y, sample_weight)
+    return on_workers.gathered(memory_budget, needs, X, y, sample_weight)
 
 
 def read_on_workers(estimator: Any, client: Any, X: Any, y: Any, sample_weight: Any) -> RowTraining:

@@ -20,6 +20,7 @@ from sklearn.utils import _safe_indexing
 from manykernels.core.notices import shown, warn
 from manykernels.core.rows import is_on_disk
 from manykernels.estimators.training import Training
+from manykernels.estimators.warm_start import WarmStart
 
 if TYPE_CHECKING:
     from manykernels.estimators.classifier import MKLClassifier
@@ -62,8 +63,8 @@ def logistic_probabilities(decisions: np.ndarray) -> np.ndarray:
     return np.where(total > 0, positive / np.where(total > 0, total, 1.0), probabilities(decisions, 1.0))
 
 
-def held_out_scale(estimator: MKLClassifier, training: Training) -> float:
-    """Return the s of the module's docstring.
+def held_out_scale(estimator: MKLClassifier, training: Training) -> float | None:
+    """Return the s of the module's docstring, None if Ctrl-C ended the fit to a fold early.
 
     The folds are made of distinct samples, so that no copy of a sample is
     seen in training. A class with a single sample stays in every training
@@ -84,7 +85,9 @@ def held_out_scale(estimator: MKLClassifier, training: Training) -> float:
         test = divisible[fold]
         train = np.setdiff1d(np.arange(y.size), test)
         model = clone(estimator).set_params(probability=False)
-        model.fit(_safe_indexing(X, train), y[train], sample_weight=weight[train])
+        data = model._read(_safe_indexing(X, train), y[train], weight[train])
+        if model._fit_read(data, WarmStart()):
+            return None
         decisions[test] = model._decisions(_safe_indexing(X, test))
     return _most_likely_scale(decisions[divisible], codes[divisible], weight[divisible])
 

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils import compute_class_weight
 
 from manykernels.core.notices import shown
+from manykernels.core.targets import Targets
 
 
 def check_classes(classes: np.ndarray) -> np.ndarray:
@@ -17,25 +18,21 @@ def check_classes(classes: np.ndarray) -> np.ndarray:
     return classes
 
 
-def classes_of(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the classes, in order, and the number of each sample's."""
-    classes, codes = np.unique(y, return_inverse=True)
-    return check_classes(classes), codes
+def targets_of(estimator: Any, training: Any) -> Targets:
+    """Return how the classes of the training data become tasks; the estimator is told its classes."""
+    classes, counts = training.class_counts
+    estimator.classes_ = check_classes(classes)
+    return Targets(estimator.C, classes, _class_weights(estimator.class_weight, classes, counts))
 
 
-def class_weights(given: Any, classes: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
+def _class_weights(given: Any, classes: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """Return the weight of each class; "balanced" counts samples with their weights."""
     if isinstance(given, str) and given == "balanced":
-        return weight.sum() / (classes.size * np.bincount(codes, weight))
-    factors = compute_class_weight(given, classes=classes, y=classes[codes])
+        return counts.sum() / (classes.size * counts)
+    factors = compute_class_weight(given, classes=classes, y=classes)
     if not np.all((factors > 0) & np.isfinite(factors)):
         raise ValueError(f"class_weight must hold positive numbers, got {given!r}.")
     return factors
-
-
-def costs_of(estimator: Any, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return the weight of each sample's loss, for a classifier that knows its classes."""
-    return estimator.C * weight * class_weights(estimator.class_weight, estimator.classes_, codes, weight)[codes]
 
 
 def labels_of(classes: np.ndarray, decisions: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ from manykernels.core.notices import warn
 from manykernels.core.targets import Targets
 from manykernels.estimators.base import BaseMKL
 from manykernels.estimators.calibration import held_out_scale, logistic_probabilities, probabilities
-from manykernels.estimators.classes import check_classes, class_weights, labels_of
+from manykernels.estimators.classes import labels_of, targets_of
 from manykernels.estimators.loss_and_norm import find_loss, gives_probabilities
 from manykernels.estimators.parameters import keep
 from manykernels.estimators.warm_start import WarmStart
@@ -192,16 +192,16 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         self.gives_probabilities_, self.temperature_scale_ = self._loss().gives_probabilities, 1.0
         interrupted = super()._fit_read(training, warm)
         if self.probability and not self.gives_probabilities_:
-            if interrupted:
+            warm.bank = None  # the memory budget is for the kernels of a fold now; a path binds them anew
+            scale = None if interrupted else held_out_scale(self, training)
+            if scale is None:
                 warn("The fit was interrupted: probabilities are not calibrated.")
-            else:
-                self.temperature_scale_ = held_out_scale(self, training)
+                return True
+            self.temperature_scale_ = scale
         return interrupted
 
     def _targets(self, training: Any) -> Targets:
-        classes, counts = training.class_counts
-        self.classes_ = check_classes(classes)
-        return Targets(self.C, classes, class_weights(self.class_weight, classes, np.arange(classes.size), counts))
+        return targets_of(self, training)
 
     def _loss(self) -> Loss:
         return find_loss(self, of_classes=True)

@@ -10,23 +10,28 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import Parallel, delayed
 from sklearn.base import is_classifier, is_regressor
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from manykernels.compute.memory import shared_budget
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.progress import reached
 from manykernels.estimators.base import BaseMKL
 from manykernels.estimators.by_rows import in_memory
 from manykernels.estimators.classifier import MKLClassifier
 from manykernels.estimators.parameters import keep
-from manykernels.estimators.path import DEFAULT_CS, points_of, walk
+from manykernels.estimators.path import DEFAULT_CS, points_of, side_by_side, walk
 from manykernels.estimators.regressor import MKLRegressor
 from manykernels.estimators.training import read_rows, read_weight, table_of
+
+# What a search says of Dask data that are too large.
+_NEEDS = (
+    "a search takes its folds from there; raise memory_budget, or hold rows out yourself and take mkl_path, which with "
+    "approximation= leaves the others on the workers"
+)
 
 
 class _Chooser(BaseMKL):
@@ -52,7 +57,8 @@ class _Chooser(BaseMKL):
 
         In each fold the kernels are computed once for the whole path of C and norms; each point of the path starts from
         the weights that the first fold found for it. The other folds run in parallel where ``n_jobs`` or a backend of
-        joblib says so, with the same result.
+        joblib says so, with the same result, but not on a device. Ctrl-C ends the search, whoever watches; the last fit
+        alone, to all samples, keeps the best model so far.
 
         Parameters
         ----------
@@ -68,7 +74,8 @@ class _Chooser(BaseMKL):
             known = inspect.signature(self._single).parameters
             single = self._single(**{name: v for name, v in self.get_params(deep=False).items() if name in known})
             points_of(single, self.Cs, self.norms)  # what they cannot be is refused before anything is read
-            X, y, sample_weight = in_memory(self.memory_budget, X, y, sample_weight)
+            self._forget()
+            X, y, sample_weight = in_memory(self.memory_budget, X, y, sample_weight, _NEEDS)
             checked, y = read_rows(self, X, y, numeric=is_regressor(self))
             X, weight = table_of(X, checked), None
             self._check_views(checked, X)  # a fold would count its own rows
@@ -102,13 +109,8 @@ class _Chooser(BaseMKL):
             parameters["kernels"] = self._bank(X)  # the same in all folds: which there are may depend on the samples
         splits = list(folds.split(X, y))
         points = len(self.norms) * len(self.Cs)
-        n_jobs = 1
-        if not self._is_distributed():  # else each fit has all workers
-            n_jobs = effective_n_jobs(self.n_jobs)
-            parameters["n_jobs"] = None
-        if n_jobs > 1:  # folds at the same time share the memory
-            parameters["memory_budget"] = shared_budget(self.memory_budget, min(n_jobs, len(splits) - 1))
-        single = type(single)(**parameters)
+        n_jobs, settings = side_by_side(single, len(splits) - 1)
+        single = type(single)(**{**parameters, **settings})
 
         def run(fold: int, trail: dict) -> tuple[list[float], dict]:
             tell = partial(_tell, fold * points, len(splits) * points, fold) if n_jobs == 1 or fold == 0 else None
@@ -123,7 +125,7 @@ class _Chooser(BaseMKL):
                 delayed(_score_fold)(single, scorer, X, y, weight, split, self.Cs, self.norms, trail)
                 for split in splits[1:]
             )
-            rest = Parallel(n_jobs=self.n_jobs)(jobs)
+            rest = Parallel(n_jobs=n_jobs)(jobs)
             reached(len(splits) * points, len(splits) * points, "all folds")
         scores = [first, *(scores_of for scores_of, _ in rest)]
         return np.array(scores).T.reshape(len(self.norms), len(self.Cs), -1)
@@ -148,14 +150,22 @@ def _score_fold(
 ) -> tuple[list[float], dict]:
     """Return the scores along the path on one fold, and the weights that were found; ``trail`` has some to start from.
 
-    ``tell(place, title)`` is called at each point.
+    ``tell(place, title)`` is called at each point. A score that is not a finite number is refused: it can be compared
+    with no other.
     """
     train, test = split
     train_weight = None if weight is None else weight[train]
     left_out = {} if weight is None else {"sample_weight": weight[test]}
     X_test, y_test, trail, scores = _safe_indexing(X, test), y[test], dict(trail), []
     for point in walk(single, _safe_indexing(X, train), y[train], train_weight, Cs, norms, trail):
+        if point.interrupted:  # what is half learned is not compared with anything
+            raise KeyboardInterrupt
         scores.append(scorer(point.model, X_test, y_test, **left_out))
+        if not np.isfinite(scores[-1]):
+            raise ValueError(
+                f"scoring must give a finite number for each fold, got {scores[-1]:g} for one of {len(test)} held-out "
+                f"row(s), at {point.title}: take larger folds or another scoring."
+            )
         if tell is not None:
             tell(len(scores) - 1, point.title)
     return scores, trail
@@ -205,7 +215,8 @@ class MKLClassifierCV(_Chooser, MKLClassifier):
     {others}
         As for :class:`MKLClassifier`.
     n_jobs : int, "dask", dask.distributed.Client or None, default None
-        Folds at the same time; with "dask" or a client one after the other, each with its kernels on the workers.
+        Folds at the same time; with "dask" or a client one after the other, each with its kernels on the workers, and
+        so on a ``device``, since each fit has all of it.
 
     Attributes
     ----------

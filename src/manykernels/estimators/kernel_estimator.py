@@ -42,14 +42,18 @@ class KernelEstimator(BaseEstimator):
         """Whether the kernels are a family, and no list."""
         return isinstance(self.kernels, Family)
 
-    def _check_views(self, X: Any, table: Any) -> None:
-        """Raise if NaN is allowed but a row has it in a part of a view only; of rows on disk, when they are read."""
+    def _check_views(self, X: Any, table: Any, kernels: KernelBank | None = None) -> None:
+        """Raise if NaN is allowed but a row has it in a part of a view only; of rows on disk, when they are read.
+
+        ``kernels`` are those of the table, where they are listed already.
+        """
         if self.missing != "ignore":
             return
+        bank = self._bank(table) if kernels is None else kernels
         if isinstance(X, CheckedRows):
-            X.check = lambda block: self._bank(table).check_views(block, table)
+            X.check = lambda block: bank.check_views(block, table)
         else:
-            self._bank(table).check_views(X, table)
+            bank.check_views(X, table)
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
@@ -61,6 +65,11 @@ class KernelEstimator(BaseEstimator):
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
+
+    def _forget(self) -> None:
+        """Drop what an earlier fit has set: with other parameters, not all of it is set again."""
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
 
     @one_blas_thread()
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -79,6 +88,7 @@ class KernelEstimator(BaseEstimator):
         """
         with self._all_or_nothing():
             self._check_parameters()
+            self._forget()
             self._fit(X, y, sample_weight)
         return self
 

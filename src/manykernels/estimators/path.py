@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,8 @@ class PathPoint:
     norm : number or norm
     model : MKLClassifier or MKLRegressor
         Fitted; ``model.gap_`` is its certificate.
+    interrupted : bool
+        Whether Ctrl-C ended the fit early, and the path with it.
 
     Examples
     --------
@@ -47,6 +49,7 @@ class PathPoint:
     C: float
     norm: Any
     model: Any
+    interrupted: bool = False
 
     @property
     def title(self) -> str:
@@ -69,7 +72,10 @@ def mkl_path(
     """Fit a model for every C and norm, each started from the one before.
 
     The data are read and the kernels computed once, and the weights of one C are the start for the next. Where
-    ``n_jobs`` or a backend of joblib says so, norms run in parallel, each with kernels of its own.
+    ``n_jobs`` or a backend of joblib says so, norms run in parallel, each with kernels of its own; on a device they run
+    one after the other. Where someone
+    watches, be it by ``verbose=1``, Ctrl-C ends the path: its last point has the best model so far, and no others
+    follow.
 
     Parameters
     ----------
@@ -107,13 +113,12 @@ def mkl_path(
     kind = MKLRegressor if regression else MKLClassifier
     estimator = kind(kernels, **parameters)
     path: list[PathPoint] = []
-    if not estimator._is_distributed() and effective_n_jobs(estimator.n_jobs) > 1 and len(norms) > 1:
-        jobs = min(effective_n_jobs(estimator.n_jobs), len(norms))
-        asked = {name: getattr(estimator, name) for name in ("n_jobs", "memory_budget")}
-        # Norms at the same time share the memory.
-        estimator.set_params(n_jobs=None, memory_budget=shared_budget(estimator.memory_budget, jobs))
+    n_jobs, settings = side_by_side(estimator, len(norms))
+    if n_jobs > 1:
+        asked = {name: getattr(estimator, name) for name in settings}
+        estimator.set_params(**settings)
         walks = (delayed(_walked)(estimator, X, y, sample_weight, Cs, [norm]) for norm in norms)
-        for points in Parallel(n_jobs=asked["n_jobs"])(walks):
+        for points in Parallel(n_jobs=n_jobs)(walks):
             for point in points:
                 point.model.set_params(**asked)  # for fits to come
             path += points
@@ -123,6 +128,18 @@ def mkl_path(
         path.append(point)
         reached(len(path), len(Cs) * len(norms), point.title)
     return path
+
+
+def side_by_side(estimator: BaseMKL, count: int) -> tuple[int, dict[str, Any]]:
+    """Return how many of ``count`` walks are done at the same time, and the parameters that change for each of them.
+
+    They share the memory. On workers and on a device one follows the other, since each has all of them.
+    """
+    is_elsewhere = estimator._is_distributed() or estimator.device != "cpu"
+    n_jobs = 1 if is_elsewhere else min(effective_n_jobs(estimator.n_jobs), count)
+    if n_jobs <= 1:
+        return 1, {}
+    return n_jobs, {"n_jobs": None, "memory_budget": shared_budget(estimator.memory_budget, n_jobs)}
 
 
 @one_blas_thread()
@@ -142,7 +159,7 @@ def walk(
     """Yield the points of the path, fitted one after the other, each started from the last.
 
     ``trail`` remembers the weights at each point. Walked again on other samples of the same data, the path starts from
-    them: they are nearer than the weights of the point before.
+    them: they are nearer than the weights of the point before. A point that Ctrl-C interrupts is the last.
     """
     points = deque(points_of(estimator, Cs, norms))
     for point in points:
@@ -155,9 +172,11 @@ def walk(
         point = points.popleft()  # whoever takes the points decides how many models are kept
         vars(point.model).update(columns)
         warm.weights = trail.get(place, warm.weights)
-        point.model._fit_read(training, warm)
+        interrupted = point.model._fit_read(training, warm)
         trail[place] = warm.weights
-        yield point
+        yield replace(point, interrupted=interrupted)
+        if interrupted:
+            return
 
 
 def points_of(estimator: BaseMKL, Cs: Sequence[float], norms: Sequence[Any]) -> list[PathPoint]:

@@ -14,7 +14,7 @@ from joblib import Parallel, delayed
 from manykernels.banks import Placement
 from manykernels.core.progress import listen
 from manykernels.core.protocols import Bank
-from manykernels.core.results import OVERFLOWS, Certificate, Result, Step
+from manykernels.core.results import OVERFLOWS, UNSAID_SHARE, Certificate, Result, Step
 from manykernels.core.samples import LEAST_WEIGHT
 from manykernels.estimators.settings import Settings
 from manykernels.estimators.warm_start import Learner, WarmStart
@@ -25,14 +25,12 @@ from manykernels.problem import Problem
 # NumPy says nothing of what overflows on the way: whoever uses this looks at the outcome.
 quiet = partial(np.errstate, over="ignore", invalid="ignore", divide="ignore")
 
-# Rounded kernel values may move an objective by this part of its tolerance.
-_ROUNDING_SHARE = 0.1
 # A tighter tol than this starts in double precision.
 _DOUBLE_BELOW = 1e-5
 
 
 def needs_digits(rounding: float, tol: float) -> bool:
-    """Return whether kernels in single precision are too coarse: if rounding may move the objective by so much.
+    """Return whether kernels in single precision are too coarse: if rounding is more than a certificate leaves unsaid.
 
     Both are relative to the objective.
 
@@ -42,7 +40,7 @@ def needs_digits(rounding: float, tol: float) -> bool:
     >>> needs_digits(1e-5, 1e-3), needs_digits(1e-5, 1e-5), needs_digits(float("nan"), 1e-3)
     (False, True, True)
     """
-    return not rounding <= _ROUNDING_SHARE * tol
+    return not rounding <= UNSAID_SHARE * tol
 
 
 def first_precision(tol: float) -> str:

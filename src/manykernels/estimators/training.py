@@ -93,6 +93,19 @@ def read_rows(estimator: Any, given: Any, y: Any, *, numeric: bool, reset: bool 
     return validate_data(estimator, given, y, reset=reset, y_numeric=numeric, **estimator._data_rules())
 
 
+def read_batch(
+    estimator: Any, given: Any, y: Any, sample_weight: Any, *, numeric: bool, reset: bool = True
+) -> Training:
+    """Return samples of which each is learned from, in order: what a stream brings."""
+    X, y = read_rows(estimator, given, y, numeric=numeric, reset=reset)
+    if numeric:
+        y = np.asarray(y, dtype=np.float64)
+    else:
+        check_classification_targets(y)
+    weight = read_weight(sample_weight, X)
+    return Training(table_of(given, X), X, y, weight, Samples.all_of(weight))
+
+
 def read_any(estimator: Any, given: Any, y: Any, sample_weight: Any, reset: bool = True) -> Training:
     """Return samples whose targets may be anything, one for each: they cannot be compared, and all are learned from."""
     refuse_row_source(given)

@@ -26,7 +26,7 @@ from manykernels.core.checks import is_number
 from manykernels.core.notices import warn
 from manykernels.core.results import OVERFLOWS
 from manykernels.estimators.aligned import AlignedEstimator
-from manykernels.estimators.classes import classes_of
+from manykernels.estimators.classes import check_classes
 from manykernels.estimators.contributions import ContributionsMixin
 from manykernels.estimators.parameters import keep
 from manykernels.estimators.predictor import Predictor
@@ -367,7 +367,7 @@ class TwoStageMKLClassifier(ClassifierMixin, _TwoStage):
 
     def _fit(self, given: Any, y: Any, sample_weight: Any) -> None:
         training = read_training(self, given, y, sample_weight)
-        self.classes_, _ = classes_of(training.target)
+        self.classes_ = check_classes(training.class_counts[0])
         self._learn_kernel(training, Target.of_classes)
         self._learn(training)
 

@@ -8,19 +8,17 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from manykernels.compute.scales import weighted_mean
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.notices import shown
-from manykernels.core.targets import n_tasks_of
+from manykernels.core.targets import n_tasks_of, offset_of
 from manykernels.estimators.calibration import logistic_probabilities
-from manykernels.estimators.classes import classes_of, costs_of, labels_of
+from manykernels.estimators.classes import labels_of, targets_of
 from manykernels.estimators.contributions import Contributions
 from manykernels.estimators.loss_and_norm import find_loss, gives_probabilities
 from manykernels.estimators.parameters import keep
-from manykernels.estimators.training import read_any, read_rows, read_training, read_weight, table_of
+from manykernels.estimators.training import Training, read_any, read_batch, read_training
 from manykernels.estimators.ufo_base import Task
 from manykernels.estimators.ufo_streams import StreamingUFO
 from manykernels.losses import JOINT_LOSSES, JointLoss, OneVsRest
@@ -180,9 +178,9 @@ class UFOMKLClassifier(ClassifierMixin, StreamingUFO):
             training = read_any(self, given, y, sample_weight)
             return Task(training, self.loss, training.target, self.C * training.samples.weight)
         training = read_training(self, given, y, sample_weight)
-        self.classes_, codes = classes_of(training.target)
+        y, targets = training.target, targets_of(self, training)
         loss = self._loss(self.classes_.size)
-        return Task(training, loss, loss.targets_of(codes), costs_of(self, codes, training.samples.weight))
+        return Task(training, loss, loss.targets_of(targets.codes(y)), targets.costs(y, training.samples.weight))
 
     @one_blas_thread()
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> UFOMKLClassifier:
@@ -227,15 +225,13 @@ class UFOMKLClassifier(ClassifierMixin, StreamingUFO):
         self.gives_probabilities_ = self._loss().gives_probabilities
         if self._has_own_loss:
             training = read_any(self, given, y, sample_weight, reset=first)
-            self._learn_batch(training.table, training.X, self.loss, training.y, training.weight)
+            self._learn_batch(training, self.loss, training.target, training.samples.weight)
             return
-        X, y = read_rows(self, given, y, numeric=False, reset=first)
-        check_classification_targets(y)
-        self._set_classes(classes, y, first)
-        codes = np.searchsorted(self.classes_, y)
-        weight = read_weight(sample_weight, X) * self._given_class_weights()[codes]
-        loss = self._loss(self.classes_.size)
-        self._learn_batch(table_of(given, X), X, loss, loss.targets_of(codes), weight)
+        training = read_batch(self, given, y, sample_weight, numeric=False, reset=first)
+        self._set_classes(classes, training.y, first)
+        codes = np.searchsorted(self.classes_, training.target)
+        loss, factors = self._loss(self.classes_.size), self._given_class_weights()
+        self._learn_batch(training, loss, loss.targets_of(codes), training.samples.weight * factors[codes])
 
     def _set_classes(self, classes: Any, y: np.ndarray, first: bool) -> None:
         """Set the classes that will come, with the first samples, or see that they are still those."""
@@ -375,14 +371,15 @@ class UFOMKLRegressor(RegressorMixin, StreamingUFO):
 
     def _prepare(self, given: Any, y: Any, sample_weight: Any) -> Task:
         training = read_training(self, given, y, sample_weight)
-        target, weight = training.target, training.samples.weight
-        self._set_offset(target, weight)
-        return Task(training, self._loss(), (target - self._offset)[:, None], self.C * weight)
+        self._set_offset(training)
+        return Task(training, self._loss(), self._shifted(training), self.C * training.samples.weight)
 
-    def _set_offset(self, target: np.ndarray, weight: np.ndarray) -> None:
+    def _set_offset(self, training: Training) -> None:
         """Set what is taken off the targets: the bias would pay for their mean, where the loss lets it be moved."""
-        takes_off = self.fit_intercept and self._loss().loss.shifts
-        self._offset = weighted_mean(target, weight) if takes_off else 0.0
+        self._offset = offset_of(training.mean, self._loss().loss, self.fit_intercept)
+
+    def _shifted(self, training: Training) -> np.ndarray:
+        return (training.target - self._offset)[:, None]
 
     @one_blas_thread()
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> UFOMKLRegressor:
@@ -401,13 +398,10 @@ class UFOMKLRegressor(RegressorMixin, StreamingUFO):
         with self._all_or_nothing():
             self._check_parameters()
             first = self._begin_batch()
-            given = X
-            X, y = read_rows(self, given, y, numeric=True, reset=first)
-            weight = read_weight(sample_weight, X)
+            training = read_batch(self, X, y, sample_weight, numeric=True, reset=first)
             if first:
-                self._set_offset(np.asarray(y), weight if np.any(weight > 0) else np.ones_like(weight))
-            target = np.asarray(y, dtype=np.float64)[:, None] - self._offset
-            self._learn_batch(table_of(given, X), X, self._loss(), target, weight)
+                self._set_offset(training)
+            self._learn_batch(training, self._loss(), self._shifted(training), training.samples.weight)
         return self
 
     def _loss(self) -> OneVsRest:

@@ -19,7 +19,7 @@ from manykernels.compute.combined import DOUBLE
 from manykernels.core.checks import check_choice, check_number
 from manykernels.core.notices import warn
 from manykernels.core.protocols import ExplicitBank
-from manykernels.core.results import Certificate, Iterate, joined
+from manykernels.core.results import Certificate, Iterate, Step, joined
 from manykernels.core.samples import Samples
 from manykernels.estimators.attributes import (
     gap_in_words,
@@ -99,6 +99,11 @@ class UfoWarmStart:
     precision: str = "single"
 
 
+def light(bank: ExplicitBank) -> ExplicitBank:
+    """Return the kernels, scaled as they are, on a copy of one sample: a view would keep all others."""
+    return bank.on(bank.X[:1].copy())
+
+
 def _is_compiled(loss: JointLoss) -> bool:
     return loss.compiled().code != CUSTOM
 
@@ -125,26 +130,37 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
     # -- fit ------------------------------------------------------------------------------------------------
 
     def _fit(self, given: Any, y: Any, sample_weight: Any) -> None:
+        task = self._checked_task(given, y, sample_weight)
+        self._learn(task, self._warm_start_of(task))
+
+    def _checked_task(self, given: Any, y: Any, sample_weight: Any) -> Task:
+        """Read the data, set what they tell, and return what there is to learn."""
         task = self._prepare(given, y, sample_weight)
         check_costs(task.C)
-        self._learn(task, self._warm_start_of(task))
+        return task
 
     def _prepare(self, given: Any, y: Any, sample_weight: Any) -> Task:
         raise NotImplementedError
 
-    def _learn(self, task: Task, warm: UfoWarmStart) -> None:
-        """Walk, in double precision where single is too coarse, and set the attributes."""
+    def _learn(self, task: Task, warm: UfoWarmStart) -> bool:
+        """Walk, in double precision where single is too coarse, and set the attributes.
+
+        Returns whether Ctrl-C ended the walk early.
+        """
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         theta, result = self._walk(task, warm, seed, self.epochs)
         rounding = 0.0 if result.interrupted else self._rounding(warm.bank, theta, result)
         # Digits far below the gap that was reached are in nobody's way; what rounding may add to it is stated.
         if needs_digits(rounding, max(self.tol, _FINE_TOL, result.certificate.gap)):
-            theta, result = self._again_in_double(theta, result, task, warm, seed)
+            reached, trace = theta.state() if theta.rule.exact else None, result.trace
+            del theta, result  # the memory budget holds the kernels once
+            theta, result = self._again_in_double(reached, trace, task, warm, seed)
             rounding = self._rounding(warm.bank, theta, result)
         result = replace(result, certificate=result.certificate.rounded(rounding, self.tol))
         warm.start = theta.state()
         self._last = task.mark(), self._frozen()["loss"], warm.start
         self._set_learned(warm.bank, theta, result, task.training.samples)
+        return result.interrupted
 
     def _set_learned(self, bank: ExplicitBank, theta: Theta, result: UfoResult, samples: Samples) -> None:
         """Set the attributes."""
@@ -168,17 +184,17 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         return theta, result
 
     def _again_in_double(
-        self, theta: Theta, result: UfoResult, task: Task, warm: UfoWarmStart, seed: int
+        self, reached: Start | None, trace: list[Step], task: Task, warm: UfoWarmStart, seed: int
     ) -> tuple[Theta, UfoResult]:
-        """Return what was learned from kernels in single precision, looked at with those in double precision.
+        """Return what was reached with kernels in single precision, looked at with those in double precision.
 
         One pass over the kernels tells what it is worth, and the walk goes on where that is not yet within ``tol``. The
         steps of the paper leave no more than a mean of each sample's steps to start from: they are walked again.
         """
         warm.bank, warm.source, warm.precision = None, None, "double"
-        if not theta.rule.exact:
+        if reached is None:
             return self._walk(task, warm, seed, self.epochs)
-        warm.start, trace = theta.state(), result.trace
+        warm.start = reached
         theta = self._theta(task, warm)
         with quiet():
             result = standing(theta)
@@ -186,6 +202,7 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         certificate, left = result.certificate, self.epochs - len(trace)
         trace = [*trace[:-1], replace(trace[-1], objective=certificate.primal, gap=certificate.gap)]
         if certificate.gap > self.tol and left > 0:
+            del theta, result
             theta, result = self._walk(task, warm, seed, left)
         return theta, replace(result, trace=joined(trace, result.trace))
 
@@ -299,7 +316,7 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         set_kernels(self, bank, weights / total if total > 0 else weights)
         set_certificate(self, certificate)
         self.kernel_norms_ = norms
-        self._light_bank = bank.on(bank.X[:1])
+        self._light_bank = light(bank)
         return total
 
     def _predictor(

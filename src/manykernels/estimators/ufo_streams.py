@@ -11,8 +11,9 @@ from manykernels.core.protocols import ExplicitBank
 from manykernels.core.results import Step
 from manykernels.core.samples import Samples
 from manykernels.estimators.predictor import Predictor
-from manykernels.estimators.training import take
-from manykernels.estimators.ufo_base import BaseUFO
+from manykernels.estimators.running import check_costs
+from manykernels.estimators.training import Training
+from manykernels.estimators.ufo_base import BaseUFO, light
 from manykernels.kernels.missing import check_views
 from manykernels.losses import JointLoss
 from manykernels.outer.ufo import UfoResult
@@ -43,11 +44,11 @@ class StreamingUFO(BaseUFO):
         self._stream_is = self._frozen(), unit
         total_C = self.C * unit * n_expected
         rule = make_rule(loss, self.alpha, total_C, bank.n_kernels, self.p)
-        light = bank.on(bank.X[:1])
+        sample = light(bank)
         if explicit:
             maps = bank.maps(self._bias)
-            return FeatureStream(maps, light.X, loss, rule, self.average)
-        return SampleStream(light, loss, rule, self._bias, self._place(bank, loss.n_outputs).budget)
+            return FeatureStream(maps, sample.X, loss, rule, self.average)
+        return SampleStream(sample, loss, rule, self._bias, self._place(bank, loss.n_outputs).budget)
 
     def _begin_batch(self) -> bool:
         """Return whether this is the first batch; raise if a stream cannot go on with these parameters."""
@@ -61,16 +62,13 @@ class StreamingUFO(BaseUFO):
             raise ValueError(f"{changed[0]} has changed since the stream began: clone the estimator to begin anew.")
         return False
 
-    def _learn_batch(self, table: Any, X: Any, loss: JointLoss, y: Any, weight: np.ndarray) -> None:
-        """Learn from one batch of a stream, and set the attributes."""
+    def _learn_batch(self, training: Training, loss: JointLoss, y: Any, weight: np.ndarray) -> None:
+        """Learn from one batch of a stream, with targets and weights of its samples, and set the attributes."""
         started = time.perf_counter()
-        used = np.flatnonzero(weight > 0)
-        if used.size == 0:
-            raise ValueError("sample_weight is zero for every sample: there is nothing to learn from.")
-        if used.size < weight.size:
-            X, y, weight = X[used], take(y, used), weight[used]
+        check_costs(self.C * weight)
+        X = training.samples.of(training.X)
         if not hasattr(self, "_stream"):
-            self._begin_stream(table, X, loss, weight)
+            self._begin_stream(training.table, X, loss, weight)
         check_views(X, [(entry.name, entry.positions) for entry in self._light_bank.bound])
         if self.average and not self._stream.can_average:
             raise ValueError("average=True with partial_fit needs kernels with finite feature maps.")
@@ -86,7 +84,7 @@ class StreamingUFO(BaseUFO):
         bank = self._bound(table, X, weight)
         explicit = self._maps(bank) is not None
         self._stream = self._new_stream(bank, loss, weight.size, float(weight.mean()), explicit)
-        self._light_bank, self.trace_, self.n_seen_ = bank.on(X[:1]), [], 0
+        self._light_bank, self.trace_, self.n_seen_ = light(bank), [], 0
 
     def _set_streamed(self, stream: Stream) -> None:
         """Set the attributes that tell of the kernels and of the predictor."""

@@ -200,13 +200,14 @@ class _Selection:
         problem = self.problem.restricted(bank)
         K = bank.combine(weights, out=self._K)
         rounding = problem.relative_rounding(K, self.machine, self.certificate.primal, self.tol)
+        certificate = self.certificate.rounded(rounding, self.tol)
         return FamilyResult(
             bank,
             Result(
                 weights=weights,
                 machine=self.machine,
-                certificate=self.certificate,
-                converged=self.certificate.within(self.tol),
+                certificate=certificate,
+                converged=certificate.within(self.tol),
                 n_iter=len(self.trace),
                 n_inner_solves=self.n_solves,
                 rounding=rounding,

@@ -209,8 +209,9 @@ def _learned(walk: MirrorWalk, bank: PackedBank, weights: np.ndarray, tol: float
     bound, exact = walk.problem.family.norm_bound(outer_products(machine.beta))
     met = float(np.linalg.norm(quad_forms))
     bound = max(bound, met) if np.isfinite(bound) else met
-    certificate = Certificate(known.primal, known.dual + walk.problem.norm.dual_regularizer(quad_forms) - 0.5 * bound)
+    dual = known.dual + walk.problem.norm.dual_regularizer(quad_forms) - 0.5 * bound
     rounding = problem.relative_rounding(bank.combine(weights), machine, known.primal, tol)
+    certificate = Certificate(known.primal, dual).rounded(rounding, tol)
     return FamilyResult(
         bank,
         Result(

@@ -73,8 +73,8 @@ class FeatureTheta(Theta):
 
     def forget_samples(self) -> None:
         """Let go of the samples at hand: what was learned from them is in theta."""
-        self.X, self.y, self._phi = self.X[:1], None, None
-        self.gain, self.offsets = self.gain[:1], self.offsets[:1]
+        self.X, self.y, self._phi = self.X[:1].copy(), None, None  # views would keep all of them
+        self.gain, self.offsets = self.gain[:1].copy(), self.offsets[:1].copy()
 
     def advance(self, order: np.ndarray) -> None:
         for rows in self._chunks(order):

@@ -17,12 +17,14 @@ from manykernels.compute.memory import human_bytes
 from manykernels.core.rows import bare_dask, is_dask
 
 
-def gathered(memory_budget: Any, X: Any, *others: Any) -> tuple:
+def gathered(memory_budget: Any, needs: str, X: Any, *others: Any) -> tuple:
     """Return X and what belongs to it (y, sample weights) as they are in memory; raise MemoryError if X is too large.
 
     Parameters
     ----------
     memory_budget : int, str or None
+    needs : str
+        What the sentence ends in: who needs X in one place, and what to do instead.
     X : any data
     *others : any data or None
     """
@@ -32,9 +34,8 @@ def gathered(memory_budget: Any, X: Any, *others: Any) -> tuple:
         size = _bytes_of(X)
         if size > allowed:
             raise MemoryError(
-                f"X is a Dask collection of {human_bytes(size)}: exact kernels need all of it in one place, where "
-                f"memory_budget allows for {human_bytes(allowed)}; set approximation='nystroem' or 'fourier' to leave "
-                "it on the workers."
+                f"X is a Dask collection of {human_bytes(size)}, but memory_budget allows for {human_bytes(allowed)} "
+                f"in one place: {needs}."
             )
     return tuple(data.compute() if is_dask(data) else data for data in (X, *others))
 
