@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from manykernels.compute.combined import DOUBLE
+from manykernels.compute.combined import DOUBLE, LAST_BIT
 from manykernels.core.protocols import Bank, CombinedKernel
 from manykernels.core.results import UNKNOWN, Certificate, Iterate, Machine
 from manykernels.inner import solve as inner
@@ -28,8 +28,6 @@ from manykernels.norms import Norm
 
 # The dual is flat around its best point, so that this error of the point costs its square.
 _FINE = 1e-7
-# Of a prediction, as a part of the two terms that it is the sum of.
-_LAST_BIT = 2.0**-53
 
 
 class MachineProblem:
@@ -166,7 +164,7 @@ class Problem(MachineProblem):
 
         def passed_on(errors: np.ndarray) -> float:
             value, z = self.loss.value, machine.decision + machine.intercept[:, None]
-            errors = errors + _LAST_BIT * (np.abs(machine.decision) + np.abs(machine.intercept[:, None]))
+            errors = errors + LAST_BIT * (np.abs(machine.decision) + np.abs(machine.intercept[:, None]))
             worst = np.maximum(value(self.y, z + errors), value(self.y, z - errors))
             return float(np.sum(self.C * (worst - value(self.y, z))))
 

@@ -48,3 +48,8 @@ def test_digits_that_rounding_took_are_not_claimed():
     assert Certificate(2.0, 1.9999).within(1e-3)
     assert not Certificate(2.0, 1.9999, rounding=2e-3).within(1e-3)
     assert np.isnan(Certificate(2.0, UNKNOWN, rounding=1.0).gap)
+
+
+def test_rounding_is_stated_where_the_tolerance_is_not_reached():
+    assert Certificate(10.0, 9.999).rounded(2e-5, 1e-3).rounding == 0.0
+    assert Certificate(10.0, 1.0).rounded(2e-5, 1e-3).rounding == 2e-5

@@ -11,6 +11,8 @@ from manykernels.core.protocols import Measured
 
 # Relative error of a kernel value in double precision, after a distance, a function of it and a normalization.
 DOUBLE = 2.0**-49
+# Of a prediction, as a part of the two terms that it is the sum of.
+LAST_BIT = 2.0**-53
 
 
 def as_matrix(K: Any) -> np.ndarray:

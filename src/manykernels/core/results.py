@@ -20,8 +20,8 @@ _USELESS = 100.0
 # Rounding that a certificate leaves unsaid, as a part of the tolerance: with more, kernels in single precision are too
 # coarse.
 UNSAID_SHARE = 0.1
-# The same where there is no tolerance, and how far below it one stays that is to be within it.
-_UNSAID, _LAST_BITS = 1e-5, 1e-12
+# The same where the tolerance is not reached, and how far below it one stays that is to be within it.
+_UNSAID, _LAST_BITS = 1e-6, 1e-12
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class Certificate:
     def rounded(self, rounding: float, tol: float) -> Certificate:
         """Return this certificate with what rounding may add to the gap; below a tenth of tol that is unsaid.
 
-        Rounding within the tolerance does not take the gap out of it: both together are stated as ``tol`` at most.
+        Where the gap is above tol, nobody is served by silence, and little is left unsaid. Rounding within the tolerance does not take the gap out of it: both together are stated as ``tol`` at most.
 
         Examples
         --------
@@ -137,7 +137,7 @@ class Certificate:
         [0.0002, 0.0004, 0.001, 0.0022]
         """
         known = replace(self, rounding=0.0)
-        if rounding <= (UNSAID_SHARE * tol or _UNSAID):
+        if rounding <= (UNSAID_SHARE * tol if known.within(tol) else _UNSAID):
             return known
         if rounding <= tol and known.within(tol):
             rounding = min(rounding, max((1.0 - _LAST_BITS) * tol - known.gap, 0.0))

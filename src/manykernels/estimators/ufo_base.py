@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from manykernels.banks import Data, Placement, Recipe, bind
 from manykernels.banks.definiteness import check_combination
 from manykernels.banks.planning import plan_kept_features, plan_stream
-from manykernels.compute.combined import DOUBLE
+from manykernels.compute.combined import DOUBLE, LAST_BIT
 from manykernels.core.checks import check_choice, check_number
 from manykernels.core.notices import warn
 from manykernels.core.protocols import ExplicitBank
@@ -210,8 +210,8 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         """Return about how far rounded kernel values move the objective, as a part of it.
 
         Their errors are independent: that of a prediction is about the largest times ||beta||, and that of a quadratic
-        form, which the component's length is the root of, the largest times ||beta||^2. A loss is moved by as much as
-        it differs at that distance.
+        form, which the component's length is the root of, the largest times ||beta||^2. What is taken off the targets
+        costs the last bits of a prediction. A loss is moved by as much as it differs at that distance.
         """
         unit = max(bank.unit_roundoff, DOUBLE)
         sizes = bank.largest_diagonals(np.arange(bank.n_kernels)) + self._bias**2
@@ -220,8 +220,9 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         forms = (result.norms[active] / result.coef[active]) ** 2
         form_errors = unit * sizes[active] * float(np.sum(result.beta**2))
         stretched = 0.5 * float(np.max(form_errors / forms, initial=0.0)) * np.abs(outputs)
+        last = LAST_BIT * (np.abs(outputs) + abs(self._offset))
         with quiet():
-            moved = theta.moved_losses(outputs, error + stretched)
+            moved = theta.moved_losses(outputs, error + stretched + last)
             moved += theta.moved_dual(unit * sizes * float(np.sum(theta.dual_point() ** 2)))
         return moved / max(abs(result.certificate.primal), 1e-300) if np.isfinite(moved) else np.inf
 
