@@ -136,7 +136,7 @@ class FeatureBank(CombinesByWeights):
         return max(budget - maps, 1)
 
     def _make_table(self, budget: int) -> Any:
-        maps, X = self._maps, self.X  # and not the bank: a circle of references would outlive its last use
+        maps, X = self._maps, self.X  # the table does not refer to the bank, so that both go when the bank does
         return FeatureTable(
             lambda low, high: maps.transform(rows_of(X, low, high))[0],
             self.n_samples,

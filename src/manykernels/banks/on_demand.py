@@ -20,7 +20,7 @@ from manykernels.banks.packed import PackedBank
 from manykernels.banks.placement import PRECISIONS
 from manykernels.banks.room import Room
 from manykernels.banks.storage import Storage
-from manykernels.compute.rowcache import Compute, RowCache
+from manykernels.compute.rowcache import RowCache
 from manykernels.compute.triangles import triangle_size
 
 _COARSE_MATRICES = 3
@@ -132,17 +132,11 @@ class CombinedRows(WeighedKernel):
 
     def __init__(self, bank: OnDemandBank, cache_bytes: int) -> None:
         super().__init__(bank)
-        self.cache = RowCache(self._rows(), cache_bytes)
+        # The cache refers to the weights, which change in place, and not to this: both go when this does.
+        self.cache = RowCache(partial(_add_rows, bank.storages, self._weights), cache_bytes)
 
     def _renew(self) -> None:
-        self.cache.clear(self._rows())
-
-    def _rows(self) -> Compute:
-        """Return what computes rows with these weights.
-
-        It does not know this object: a circle of references would keep cache and kernels beyond their last use.
-        """
-        return partial(_write_rows, self._bank.storages, self._weights)
+        self.cache.clear()
 
     def product(self, beta: np.ndarray) -> np.ndarray:
         """Return K beta_t for beta of shape (n_tasks, n); only rows where beta is not the last one are computed."""
@@ -151,7 +145,7 @@ class CombinedRows(WeighedKernel):
         return self._bank.combined_product(self._weights, beta)
 
 
-def _write_rows(
+def _add_rows(
     storages: Sequence[Storage], weights: np.ndarray, rows: np.ndarray, columns: np.ndarray, out: np.ndarray
 ) -> None:
     for storage in storages:

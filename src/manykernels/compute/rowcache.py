@@ -63,9 +63,8 @@ class RowCache:
         """How many rows fit."""
         return self.values.shape[0]
 
-    def clear(self, compute: Compute | None = None) -> None:
-        """Forget all rows; from now on they are computed by another function, if one is given."""
-        self._compute = self._compute if compute is None else compute
+    def clear(self) -> None:
+        """Forget all rows."""
         self._held.clear()
         self._given = 0
 

@@ -33,7 +33,7 @@ class DeviceFeatureBank(FeatureBank):
     def _make_table(self, budget: int) -> Any:
         if self.precision == "double" and not self.device.has_double:
             return super()._make_table(budget)
-        maps, X = DeviceMaps(self.device, self._maps), self.X  # and not the bank, as for the table on the CPU
+        maps, X = DeviceMaps(self.device, self._maps), self.X
 
         def compute(rows: Any) -> Tensor:
             samples = X[rows]
