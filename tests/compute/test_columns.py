@@ -36,7 +36,7 @@ def test_as_scikit_learn_has_them(form, weights):
 def test_numbers_of_any_size(unit):
     X = data()[:, :2]
     scales, plain = learned(X * unit), learned(X)
-    with np.errstate(all="raise"):
+    with np.errstate(over="raise", invalid="raise", divide="raise"):
         np.testing.assert_allclose(scales.of(X * unit), plain.of(X), rtol=1e-9, atol=1e-12)
 
 
@@ -47,13 +47,19 @@ def test_far_from_the_origin():
     assert scales.scale[0] == pytest.approx(steps.std(), rel=1e-14)
 
 
+def test_bit_by_bit_without_weights():
+    X = data()
+    scaler = StandardScaler().fit(X)
+    np.testing.assert_array_equal(learned(X).of(X), scaler.transform(X))
+
+
 @pytest.mark.parametrize("cuts", [[1], [20, 21], range(1, 60)], ids=["two", "three", "rows"])
 def test_blocks_add_up(cuts):
     X, weights = data(), np.random.default_rng(2).uniform(0.0, 1.0, 60)
     X[::7, 1] = np.nan
     parts = [ColumnMoments.of(*pair) for pair in zip(np.split(X, cuts), np.split(weights, cuts), strict=True)]
     whole, merged = ColumnMoments.of(X, weights), ColumnMoments.total(parts)
-    for name in ("weight", "mean", "spread"):
+    for name in ("weight", "mean", "deviation"):
         np.testing.assert_allclose(getattr(merged, name), getattr(whole, name), rtol=1e-12, atol=1e-12)
 
 

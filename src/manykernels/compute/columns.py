@@ -10,23 +10,20 @@ import numpy as np
 
 from manykernels.compute.pairwise import dense, power_of_two
 
-# A spread that is so many roundings of the mean, or fewer, is none: the column is constant.
-_FEW_ROUNDINGS = 100
-# A column whose mean and spread are those of a standardized one up to this stays as it is, bit by bit.
-_NEAR = 1e-12
+# A column whose mean and deviation are those of a standardized one up to this stays as it is, bit by bit.
+_NEAR = 1e-8
 
 
 @dataclass(frozen=True)
 class ColumnMoments:
-    """Sums over rows, for each column; a NaN is not counted.
+    """What is known of the columns of some rows; a NaN is not counted.
 
     Attributes
     ----------
     weight : ndarray of shape (n_columns,)
         The sum of the weights.
-    mean : ndarray of shape (n_columns,)
-    spread : ndarray of shape (n_columns,)
-        The root of the weighted sum of squared deviations from the mean.
+    mean, deviation : ndarrays of shape (n_columns,)
+        The standard deviation is 0 where it is no more than rounding.
 
     Examples
     --------
@@ -35,37 +32,44 @@ class ColumnMoments:
     >>> X, one = np.array([[1.0, 5.0], [3.0, 5.0], [5.0, 5.0]]), np.ones(3)
     >>> parts = [ColumnMoments.of(X[rows], one[rows]) for rows in (slice(1), slice(1, 3))]
     >>> scales = ColumnMoments.total(parts).scales()
-    >>> scales.location, scales.scale
-    (array([3., 5.]), array([1.63299316, 1.        ]))
+    >>> scales.location, scales.scale.round(6)
+    (array([3., 5.]), array([1.632993, 1.      ]))
     """
 
     weight: np.ndarray
     mean: np.ndarray
-    spread: np.ndarray
+    deviation: np.ndarray
 
     @classmethod
     def of(cls, X: Any, weights: np.ndarray) -> ColumnMoments:
-        """Return the moments of rows X (n, n_columns), an array or a CSR matrix, with positive weights (n,)."""
+        """Return the moments of rows X (n, n_columns), an array or a CSR matrix, with weights (n,).
+
+        They are scikit-learn's, bit by bit, also where their squares would overflow.
+        """
+        from sklearn.preprocessing import StandardScaler  # noqa: PLC0415 - of many modules, and not always needed
+
         X = dense(X)
         known = ~np.isnan(X)
-        # Powers of two round nothing; what is squared and added up is near 1.
+        total = weights @ known
+        # Powers of two round nothing.
         units = np.array([power_of_two(size) for size in np.max(np.abs(X), axis=0, initial=0.0, where=known)])
-        heaviest = power_of_two(float(weights.max(initial=0.0)))
-        W, V = known * (weights / heaviest)[:, None], np.where(known, X, 0.0) / units
-        total = W.sum(axis=0)
-        divisor = np.where(total > 0, total, 1.0)
-        mean = np.sum(W * V, axis=0) / divisor
-        mean += np.sum(W * (V - mean), axis=0) / divisor  # what the first sum has rounded
-        spread = np.sqrt(np.sum(W * (V - mean) ** 2, axis=0))
-        return cls(total * heaviest, mean * units, spread * units * np.sqrt(heaviest))
+        seen = X / units
+        if not np.all(total > 0):
+            seen[:, total == 0] = 0.0
+        scaler = StandardScaler().fit(seen, sample_weight=None if np.ptp(weights) == 0 else weights / weights.max())
+        is_constant = (scaler.scale_ == 1.0) & (scaler.var_ != 1.0)
+        deviation = np.where(is_constant, 0.0, np.sqrt(np.maximum(scaler.var_, 0.0)))
+        return cls(total, scaler.mean_ * units, deviation * units)
 
     def merged(self, other: ColumnMoments) -> ColumnMoments:
         """Return the moments of the rows of both."""
         weight = self.weight + other.weight
         divisor = np.where(weight > 0, weight, 1.0)
-        share, apart = other.weight / divisor, other.mean - self.mean
-        between = np.abs(apart) * np.sqrt(self.weight) * np.sqrt(share)
-        return ColumnMoments(weight, self.mean + apart * share, np.hypot(np.hypot(self.spread, other.spread), between))
+        rest, share, apart = self.weight / divisor, other.weight / divisor, other.mean - self.mean
+        inside = np.hypot(np.sqrt(rest) * self.deviation, np.sqrt(share) * other.deviation)
+        return ColumnMoments(
+            weight, self.mean + share * apart, np.hypot(inside, np.sqrt(rest) * np.sqrt(share) * np.abs(apart))
+        )
 
     @staticmethod
     def total(parts: Any) -> ColumnMoments:
@@ -73,10 +77,8 @@ class ColumnMoments:
         return reduce(ColumnMoments.merged, parts)
 
     def scales(self) -> ColumnScales:
-        """Return the mean and the standard deviation of each column, which is 1 where the column is constant."""
-        deviation = self.spread / np.sqrt(np.where(self.weight > 0, self.weight, 1.0))
-        is_constant = deviation <= _FEW_ROUNDINGS * np.finfo(float).eps * np.abs(self.mean)
-        scale = np.where(is_constant, 1.0, deviation)
+        """Return the mean and the standard deviation of each column; a constant one has the scale 1."""
+        scale = np.where(self.deviation > 0, self.deviation, 1.0)
         stays = (np.abs(self.mean) <= _NEAR) & (np.abs(scale - 1.0) <= _NEAR)
         return ColumnScales(np.where(stays, 0.0, self.mean), np.where(stays, 1.0, scale))
 

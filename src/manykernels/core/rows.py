@@ -72,6 +72,8 @@ class CheckedRows:
         Whether rows may hold NaN.
     check : function of a block of rows, optional
         Raises where NaN is not allowed.
+    last : function of a block of rows, optional
+        What is done to rows that passed.
 
     Examples
     --------
@@ -85,10 +87,21 @@ class CheckedRows:
     ndim = 2
     is_read_in_blocks = True
 
-    def __init__(self, source: Any, allow_nan: bool, check: Callable[[np.ndarray], None] | None = None) -> None:
+    def __init__(
+        self,
+        source: Any,
+        allow_nan: bool,
+        check: Callable[[np.ndarray], None] | None = None,
+        last: Callable[[np.ndarray], np.ndarray] | None = None,
+    ) -> None:
         if len(source.shape) != 2:
             raise ValueError(f"X must have two dimensions, got shape {tuple(source.shape)}.")
         self.source, self.shape, self._allow_nan, self.check = source, tuple(source.shape), allow_nan, check
+        self._last = last
+
+    def then(self, function: Callable[[np.ndarray], np.ndarray]) -> CheckedRows:
+        """Return the same rows, each block as ``function`` returns it."""
+        return CheckedRows(self.source, self._allow_nan, self.check, function)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -102,4 +115,4 @@ class CheckedRows:
             raise ValueError(f"Input X contains NaN or infinity, first in row {first + where}.")
         if self.check is not None:
             self.check(block)
-        return block
+        return block if self._last is None else self._last(block)

@@ -29,7 +29,7 @@ from manykernels.estimators.kernel_estimator import KernelEstimator
 from manykernels.estimators.parameters import FAMILY_NEEDS, Check, check_needs, check_parameters, keep
 from manykernels.estimators.predictor import Predictor
 from manykernels.estimators.running import print_placement, watched
-from manykernels.estimators.training import Training, read_rows, read_weight, table_of
+from manykernels.estimators.training import Training, read_rows, read_weight, standardized, table_of
 from manykernels.kernels import GaussianFamily
 
 SHRINKAGES = (0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
@@ -283,10 +283,11 @@ verbose
             self.target_ = "values" if kind.startswith("continuous") else "classes"
             self._look_at_classes(y)
         target_of = Target.of_values if self.target_ == "values" else Target.of_classes
-        self._learn_kernel(Training(table_of(given, X), X, y, weight, Samples.all_of(weight)), target_of)
+        training = standardized(self, Training(table_of(given, X), X, y, weight, Samples.all_of(weight)))
+        self._learn_kernel(training, target_of)
         # Each row that it was fitted to is a column of what it returns, be it of weight 0 or there twice.
         (predictor,) = self._predictors
-        everyone = replace(predictor.kernel, X=X)
+        everyone = replace(predictor.kernel, X=training.X)
         self._predictors = [
             replace(predictor, kernel=everyone, coef=np.zeros((0, X.shape[0])), rows=np.arange(X.shape[0]))
         ]

@@ -15,11 +15,12 @@ from manykernels.banks import Data, Placement, Recipe, bind, on_workers
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.rows import CheckedRows, is_dask, is_on_disk, refuse_row_source
 from manykernels.estimators.predictor import Predictor
-from manykernels.estimators.training import set_columns, table_of
+from manykernels.estimators.training import in_units, set_columns, table_of
 from manykernels.kernels import KernelBank
 from manykernels.kernels.family import Family
 from manykernels.kernels.missing import CENTER_NEEDS_ALL, check_views, has_gaps
-from manykernels.kernels.standard import as_bank
+from manykernels.kernels.parametric import ParametricKernel
+from manykernels.kernels.standard import as_bank, standardizes
 
 _NOT_ACTIVE = "places must be of kernels in active_, got {}."
 
@@ -31,6 +32,7 @@ class KernelEstimator(BaseEstimator):
     # Of estimators that have no such parameter.
     approximation: str | None = None
     center: bool = False
+    combination: Any = "sum"
     device: str = "cpu"
     n_jobs: Any = None
 
@@ -41,6 +43,10 @@ class KernelEstimator(BaseEstimator):
     def _has_family(self) -> bool:
         """Whether the kernels are a family, and no list."""
         return isinstance(self.kernels, Family)
+
+    def _standardizes(self, table: Any) -> bool:
+        """Return whether the kernels are for columns whose location and scale are taken off."""
+        return standardizes(self.kernels, table) and not isinstance(self.combination, ParametricKernel)
 
     def _check_views(self, X: Any, table: Any, kernels: KernelBank | None = None) -> None:
         """Raise if NaN is allowed but a row has it in a part of a view only; of rows on disk, when they are read.
@@ -119,7 +125,7 @@ class KernelEstimator(BaseEstimator):
             if self.missing == "ignore":
                 views = [(entry.name, entry.positions) for p in self._predictors for entry in p.kernel.bound]
                 rows.check = lambda block: check_views(block, views)
-            return rows
+            return in_units(self, rows)
         refuse_row_source(X)
         X = validate_data(self, X, reset=False, **self._data_rules())
         if self.missing == "ignore":
@@ -127,7 +133,7 @@ class KernelEstimator(BaseEstimator):
                 raise ValueError(CENTER_NEEDS_ALL)
             for predictor in self._predictors:
                 check_views(X, [(entry.name, entry.positions) for entry in predictor.kernel.bound])
-        return X
+        return in_units(self, X)
 
     def _rows_on_disk(self, given: Any, reset: bool) -> CheckedRows:
         """Return a table on disk, whose rows are checked when they are read."""

@@ -27,7 +27,7 @@ from manykernels.estimators.predictor import Predictor
 from manykernels.estimators.regressor import MKLRegressor
 from manykernels.estimators.two_stage import TwoStageMKLClassifier, TwoStageMKLRegressor
 from manykernels.estimators.ufo import UFOMKLClassifier, UFOMKLRegressor
-from manykernels.kernels import KERNELS, Kernel
+from manykernels.kernels import KERNELS, Kernel, KernelBank
 from manykernels.kernels.parametric import ParametricKernel
 from manykernels.losses import LOSSES, JointLoss, Loss
 from manykernels.norms import NORMS, MixedNorm, Norm
@@ -46,6 +46,8 @@ _ESTIMATORS: dict[str, type[KernelEstimator]] = {
     )
 }
 _ARRAYS = (
+    "column_means_",
+    "column_scales_",
     "weights_",
     "group_weights_",
     "kernel_norms_",
@@ -196,7 +198,8 @@ def _decode_parameters(manifest: dict, predictors: list[Predictor], arrays: dict
     if parameters["kernels"] is not None:
         return parameters
     kept = _kernels_of(predictors)
-    parameters["kernels"] = list(kept.values())
+    listed = list(kept.values())
+    parameters["kernels"] = KernelBank(listed, standardize=True) if "column_scales_" in arrays else listed
     if parameters.get("solver") in FAMILY_SOLVERS:
         parameters["solver"] = "auto"  # they are a list now
     if "shrinkage" in parameters:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,9 +13,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from manykernels.banks import Data
+from manykernels.compute.columns import ColumnMoments, ColumnScales
 from manykernels.compute.scales import weighted_mean
 from manykernels.core.rows import CheckedRows, is_on_disk, refuse_row_source
 from manykernels.core.samples import LEAST_WEIGHT, Samples, distinct_samples
+
+_ROWS = 8192  # of a table on disk, at a time
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,7 @@ class Training:
     table : DataFrame, array or CSR matrix
         Where kernels look up their columns: the DataFrame that was given, else X.
     X : array, CSR matrix or CheckedRows of shape (n_samples, n_features)
+        In units of the columns, where the kernels are for such; the table is as it was given.
     y : sequence of n_samples targets
         Of all rows: classes, or numbers in double precision, or whatever a loss of a user's own takes.
     weight : ndarray of shape (n_samples,)
@@ -82,9 +86,9 @@ def read_training(estimator: Any, given: Any, y: Any, sample_weight: Any) -> Tra
     if isinstance(X, CheckedRows):
         if not np.all(weight >= LEAST_WEIGHT):
             raise ValueError("sample_weight must be positive for a table on disk: leave out the rows of weight 0.")
-        return Training(table_of(given, X), X, y, weight, Samples.all_of(weight))
+        return standardized(estimator, Training(table_of(given, X), X, y, weight, Samples.all_of(weight)))
     values = y if numeric else np.unique(y, return_inverse=True)[1]
-    return Training(table_of(given, X), X, y, weight, distinct_samples(X, values, weight))
+    return standardized(estimator, Training(table_of(given, X), X, y, weight, distinct_samples(X, values, weight)))
 
 
 def read_rows(estimator: Any, given: Any, y: Any, *, numeric: bool, reset: bool = True) -> tuple[Any, np.ndarray]:
@@ -103,7 +107,7 @@ def read_batch(
     else:
         check_classification_targets(y)
     weight = read_weight(sample_weight, X)
-    return Training(table_of(given, X), X, y, weight, Samples.all_of(weight))
+    return standardized(estimator, Training(table_of(given, X), X, y, weight, Samples.all_of(weight)), reset)
 
 
 def read_any(estimator: Any, given: Any, y: Any, sample_weight: Any, reset: bool = True) -> Training:
@@ -115,7 +119,39 @@ def read_any(estimator: Any, given: Any, y: Any, sample_weight: Any, reset: bool
         raise ValueError(f"y has {many} targets, but X has {X.shape[0]} samples.")
     weight = read_weight(sample_weight, X)
     # By place, whatever the index of a Series says.
-    return Training(table_of(given, X), X, list(y), weight, Samples.all_of(weight))
+    return standardized(estimator, Training(table_of(given, X), X, list(y), weight, Samples.all_of(weight)), reset)
+
+
+def standardized(estimator: Any, training: Training, reset: bool = True) -> Training:
+    """Return training data in units of the columns, if the kernels are for such; ``reset`` learns the units anew.
+
+    They are those of a StandardScaler, and kept in ``column_means_`` and ``column_scales_``.
+    """
+    if reset:
+        for name in ("column_means_", "column_scales_"):
+            vars(estimator).pop(name, None)
+        if not estimator._standardizes(training.table):
+            return training
+        scales = _moments(training).scales()
+        estimator.column_means_, estimator.column_scales_ = scales.location, scales.scale
+    return replace(training, X=in_units(estimator, training.X))
+
+
+def _moments(training: Training) -> ColumnMoments:
+    """Return the moments of the columns, of a table on disk block by block."""
+    X, weight = training.X, training.weight
+    if not isinstance(X, CheckedRows):
+        return ColumnMoments.of(X, weight)
+    starts = range(0, len(X), _ROWS)
+    return ColumnMoments.total(ColumnMoments.of(X[i : i + _ROWS], weight[i : i + _ROWS]) for i in starts)
+
+
+def in_units(estimator: Any, X: Any) -> Any:
+    """Return data in the units of the columns that an estimator has learned, if it has."""
+    if not hasattr(estimator, "column_scales_"):
+        return X
+    scales = ColumnScales(estimator.column_means_, estimator.column_scales_)
+    return X.then(scales.of) if isinstance(X, CheckedRows) else scales.of(X)
 
 
 def read_weight(sample_weight: Any, rows: Any) -> np.ndarray:
@@ -144,4 +180,5 @@ def set_columns(estimator: Any, n_features: int, names: Any = None) -> None:
 
 def columns_of(estimator: Any) -> dict[str, Any]:
     """Return what reading has set, for another estimator that learns from the same data."""
-    return {name: value for name, value in vars(estimator).items() if name in ("n_features_in_", "feature_names_in_")}
+    read = ("n_features_in_", "feature_names_in_", "column_means_", "column_scales_")
+    return {name: value for name, value in vars(estimator).items() if name in read}

@@ -138,6 +138,7 @@ class ProductKernels(Family):
     def __init__(self, base: Any, degree: int, prior: Sequence[float] | str | None = None) -> None:
         self.degree = check_count("degree", degree)
         self.base = (base if isinstance(base, KernelBank) else KernelBank(base)).written_out()
+        self.standardize = self.base.standardize
         self.prior = self._checked(prior)
 
     def _checked(self, prior: Any) -> np.ndarray:
