@@ -192,7 +192,7 @@ class WeighedKernel(Rounded):
     def weigh(self, weights: np.ndarray) -> None:
         """Take other weights; what was computed with the last ones is forgotten."""
         if not np.array_equal(weights, self._weights):
-            self._weights, self._diagonal = weights.copy(), None
+            self._weights[:], self._diagonal = weights, None
             self._renew()
 
     def _renew(self) -> None:

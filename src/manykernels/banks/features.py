@@ -136,8 +136,9 @@ class FeatureBank(CombinesByWeights):
         return max(budget - maps, 1)
 
     def _make_table(self, budget: int) -> Any:
+        maps, X = self._maps, self.X  # the table does not refer to the bank, so that both go when the bank does
         return FeatureTable(
-            lambda low, high: self._maps.transform(rows_of(self.X, low, high))[0],
+            lambda low, high: maps.transform(rows_of(X, low, high))[0],
             self.n_samples,
             int(self.first[-1]),
             PRECISIONS[self.precision],

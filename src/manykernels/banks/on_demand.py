@@ -9,6 +9,7 @@ a cache of rows of the combined kernel, on the columns of the samples that may s
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from manykernels.banks.offers import ROWS
 from manykernels.banks.packed import PackedBank
 from manykernels.banks.placement import PRECISIONS
 from manykernels.banks.room import Room
+from manykernels.banks.storage import Storage
 from manykernels.compute.rowcache import RowCache
 from manykernels.compute.triangles import triangle_size
 
@@ -130,7 +132,8 @@ class CombinedRows(WeighedKernel):
 
     def __init__(self, bank: OnDemandBank, cache_bytes: int) -> None:
         super().__init__(bank)
-        self.cache = RowCache(self._compute, cache_bytes)
+        # The cache refers to the weights, which change in place, and not to this: both go when this does.
+        self.cache = RowCache(partial(_add_rows, bank.storages, self._weights), cache_bytes)
 
     def _renew(self) -> None:
         self.cache.clear()
@@ -141,6 +144,9 @@ class CombinedRows(WeighedKernel):
             return np.zeros(beta.shape)
         return self._bank.combined_product(self._weights, beta)
 
-    def _compute(self, rows: np.ndarray, columns: np.ndarray, out: np.ndarray) -> None:
-        for storage in self._bank.storages:
-            storage.add_rows(rows, columns, self._weights[storage.indices], out)
+
+def _add_rows(
+    storages: Sequence[Storage], weights: np.ndarray, rows: np.ndarray, columns: np.ndarray, out: np.ndarray
+) -> None:
+    for storage in storages:
+        storage.add_rows(rows, columns, weights[storage.indices], out)

@@ -33,10 +33,10 @@ class DeviceFeatureBank(FeatureBank):
     def _make_table(self, budget: int) -> Any:
         if self.precision == "double" and not self.device.has_double:
             return super()._make_table(budget)
-        maps = DeviceMaps(self.device, self._maps)
+        maps, X = DeviceMaps(self.device, self._maps), self.X
 
         def compute(rows: Any) -> Tensor:
-            samples = self.X[rows]
+            samples = X[rows]
             return maps.transform(samples if hasattr(samples, "tocsr") else np.asarray(samples, dtype=np.float64))
 
         return DeviceFeatureTable(
