@@ -24,7 +24,8 @@ from manykernels.banks.packed import PackedBank
 from manykernels.banks.parametric_bank import ParametricBank
 from manykernels.banks.placement import PRECISIONS, Data, Placement, Recipe
 from manykernels.banks.planning import device_holds, halves, plan_base, spare_of_family
-from manykernels.compute.gpu import Device, check_device, has_double
+from manykernels.banks.room import Room
+from manykernels.compute.gpu import Device, check_device, device_budget, has_double
 from manykernels.compute.memory import budget_bytes
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.checks import check_choice
@@ -182,11 +183,19 @@ def _bind_device(
 ) -> DeviceBank:
     """Store the kernels on the device."""
     device, precision = Device(placement.device), placement.precision
+    budget = device_budget(device)
     storages = plan_device(
-        device, bound, X, normalization, weight, storage=placement.storage, dtype=PRECISIONS[precision]
+        device,
+        bound,
+        X,
+        normalization,
+        weight,
+        storage=placement.storage,
+        dtype=PRECISIONS[precision],
+        budget=halves(budget)[0] if comes_back else budget,  # the distances of ladders are to have as much
     )
-    kind = DeviceRowsBank if placement.storage == "rows" else DeviceBank
-    return _placed(kind(bound, X, normalization, weight, device, storages, precision, comes_back), placement)
+    kind, room = DeviceRowsBank if placement.storage == "rows" else DeviceBank, Room(budget_bytes(placement.budget))
+    return _placed(kind(bound, X, normalization, weight, device, storages, precision, comes_back, room), placement)
 
 
 def _bind_features(kernels: KernelBank, data: Data, recipe: Recipe, placement: Placement, seed: Any) -> Any:

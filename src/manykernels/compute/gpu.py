@@ -21,6 +21,7 @@ import numpy as np
 
 from manykernels.compute.memory import available_bytes, human_bytes
 from manykernels.compute.pairwise import gaussian_rates
+from manykernels.compute.triangles import mirror
 from manykernels.core.notices import warn
 
 Tensor = Any
@@ -35,6 +36,7 @@ _LOG2_E = float(np.log2(np.e))
 _LARGEST_RATE = 1e37
 _HELD_SHARE = 0.8  # of the free memory
 _TORCH_NAMES = re.compile(r"cuda(:\d+)?|mps|torch:cpu")
+_PANEL = 1024  # columns of a matrix that are mirrored at a time
 _PINNED = 1 << 16, 1 << 25  # entries of what comes back through memory that does not move
 # As in compute/pairwise.py.
 _CANCELS = 2.0**-6
@@ -249,6 +251,42 @@ class Device:
         else:
             out[...] = tensor.cpu().numpy()
         return out
+
+    # -- symmetric matrices -------------------------------------------------------------------------------------
+
+    def fill_symmetric(self, out: np.ndarray, add: Callable[[Tensor, Rows], None]) -> np.ndarray:
+        """Write a symmetric matrix to ``out`` and return it, in blocks of rows that fit on the device.
+
+        ``add(block, rows)`` adds rows of the matrix to zeros. Its upper triangle counts: blocks of rows may differ in
+        the last digit from those of columns.
+        """
+        n = out.shape[0]
+
+        def part(_: slice, rows: slice) -> Tensor:
+            block = self.zeros(rows.stop - rows.start, n)
+            if block.shape[0] < n:
+                add(block, rows)
+                return block
+            add(block, slice(None))
+            return self._mirrored(block)
+
+        first = 0
+        for _, rows, block in self.sweep(1, n, n, part):
+            self.fetch_into(block, out[rows])
+            first = rows.start
+        return mirror(out) if first else out
+
+    def fill_bytes(self, n: int) -> int:
+        """Return the bytes that :meth:`fill_symmetric` takes of the device: the matrix, or two blocks of rows."""
+        return 8 * min(n * n, 2 * self.entries)
+
+    def _mirrored(self, K: Tensor) -> Tensor:
+        for low in range(0, K.shape[0], _PANEL):
+            high = low + _PANEL
+            square = K[low:high, low:high]
+            square.copy_(square.triu() + square.triu(1).T)
+            K[high:, low:high] = K[low:high, high:].T
+        return K
 
     @contextmanager
     def exact(self) -> Iterator[None]:
