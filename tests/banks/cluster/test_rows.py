@@ -26,6 +26,9 @@ from tests.binding import bind_with
 KERNELS = [Gaussian(0.7), Gaussian(2.0), Gaussian(1.0, columns=[0]), Linear()]
 
 
+PARTS = [Gaussian(1.0, columns=[0]), Linear(columns=[1, 2])]
+
+
 class Here:
     """Blocks in this process, with the interface of those on workers."""
 
@@ -53,13 +56,13 @@ def data(n=240, seed=0):
     return X, X[:, 0] + np.sin(2 * X[:, 1]) + 0.2 * rng.normal(size=n)
 
 
-def bank_of_rows(X, y, weight, targets, cuts=(0, 50, 130, 240), **settings):
+def bank_of_rows(X, y, weight, targets, cuts=(0, 50, 130, 240), kernels=KERNELS, **settings):
     pieces = [slice(low, high) for low, high in pairwise(cuts)]
     raw = Here([on_row_block.RawBlock(X[own], y[own], weight[own]) for own in pieces])
     source = RowSource(raw, [(own.stop - own.start, X.shape[1]) for own in pieces])
     options = {"approximation": "nystroem", "rank": 30, "normalize": "mean_diag", "center": False, **settings}
     rng = np.random.default_rng(0)
-    return RowBank(KernelBank(KERNELS).resolve(X), source, targets, precision="double", random_state=rng, **options)
+    return RowBank(KernelBank(kernels).resolve(X), source, targets, precision="double", random_state=rng, **options)
 
 
 def row_problem(bank, loss, norm, fit_intercept):
@@ -110,6 +113,15 @@ def test_learns_of_the_data_what_a_local_bank_learns(normalize, center, approxim
         np.testing.assert_allclose(getattr(bank, name), getattr(local, name), rtol=1e-9, atol=1e-12)
     few, _, _ = bank.sample(20)
     assert few.combine(np.ones(4)).array.shape == (20, 20)
+
+
+def test_centering_needs_rows_that_have_all_views():
+    """As everywhere: rows that lack one would be as far from the mean as from 0, and the model would refuse them."""
+    X, y = data()
+    X[200, 0] = np.nan
+    assert np.isfinite(bank_of_rows(X, y, np.ones(240), Targets(1.0), kernels=PARTS).scale).all()
+    with pytest.raises(ValueError, match="center=True needs samples that have all views"):
+        bank_of_rows(X, y, np.ones(240), Targets(1.0), kernels=PARTS, center=True)
 
 
 def test_the_program_of_the_planes():

@@ -124,7 +124,9 @@ class RowBank(FeatureBank):
         self.names, self.groups = [entry.name for entry in bound], [entry.group for entry in bound]
         self.n_kernels, self.n_samples = len(bound), source.shape[0]
         self.is_cosine, self.is_centered = normalize == "cosine", center
-        self._plan = plan = FeaturePlan(bound, self.bound, self.is_cosine, PRECISIONS[precision], replace(tasks, C=1.0))
+        self._plan = plan = FeaturePlan(
+            bound, self.bound, self.is_cosine, center, PRECISIONS[precision], replace(tasks, C=1.0)
+        )
         self.first = plan.maps.transform(np.zeros((1, source.shape[1])))[1]
         self.blocks = raw.derived(on_row_block.feature_block, plan)
         traces, present = raw.sum(on_row_block.traces, plan)

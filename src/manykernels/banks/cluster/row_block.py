@@ -16,7 +16,7 @@ import numpy as np
 from manykernels.core.samples import LEAST_WEIGHT
 from manykernels.core.targets import Targets
 from manykernels.kernels.feature_maps import FeatureMaps
-from manykernels.kernels.missing import observed, seen_rows, with_zeros
+from manykernels.kernels.missing import CENTER_NEEDS_ALL, observed, seen_rows, with_zeros
 from manykernels.kernels.shared_distances import BoundKernel
 from manykernels.losses import Loss
 
@@ -35,11 +35,12 @@ class RawBlock:
 
 @dataclass(frozen=True)
 class FeaturePlan:
-    """The kernels, those in their place with finite features, how features are held, and the tasks for C = 1."""
+    """The kernels, those in their place with finite features, what becomes of these, and the tasks for C = 1."""
 
     exact: Sequence[BoundKernel]
     bound: Sequence[BoundKernel]
     cosine: bool
+    center: bool
     dtype: type
     targets: Targets
 
@@ -181,6 +182,8 @@ def traces(raw: RawBlock, plan: FeaturePlan) -> np.ndarray:
     for k, entry in enumerate(plan.exact):
         V = raw.X[:, entry.positions]
         mask = observed(V)
+        if mask is not None and plan.center:
+            raise ValueError(CENTER_NEEDS_ALL)
         out[1, k] = float(raw.weight.sum() if mask is None else raw.weight @ mask)
         out[0, k] = out[1, k]
         if not plan.cosine:
