@@ -12,6 +12,7 @@ from manykernels.banks import Placement, Recipe, bind, on_workers
 from manykernels.banks.cluster import load_rows
 from manykernels.banks.cluster import row_block as on_row_block
 from manykernels.banks.cluster.row_bank import RowBank, RowSource
+from manykernels.compute.gpu import has_device
 from manykernels.core.solver import Solver
 from manykernels.core.targets import Targets
 from manykernels.estimators import by_rows
@@ -26,6 +27,7 @@ from tests.binding import bind_with
 KERNELS = [Gaussian(0.7), Gaussian(2.0), Gaussian(1.0, columns=[0]), Linear()]
 
 
+needs_torch = pytest.mark.skipif(not has_device("torch:cpu"), reason="needs torch")
 PARTS = [Gaussian(1.0, columns=[0]), Linear(columns=[1, 2])]
 
 
@@ -244,6 +246,7 @@ def test_exact_kernels_gather_small_data_only(client):
         ({"solver": "newton"}, "solver"),
         ({"probability": True}, "probability"),
         ({"shared_weights": False}, "shared_weights"),
+        pytest.param({"device": "torch:cpu"}, "device='cpu'", marks=needs_torch),
     ],
 )
 def test_what_needs_all_rows_is_refused(client, settings, words):
