@@ -1,7 +1,9 @@
 """Rows on workers: features of them are learned from without an array of all rows, and only sums travel."""
 
+import weakref
 from functools import reduce
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from manykernels.banks import Placement, Recipe, bind, on_workers
 from manykernels.banks.cluster import load_rows
 from manykernels.banks.cluster import row_block as on_row_block
 from manykernels.banks.cluster.row_bank import RowBank, RowSource
+from manykernels.banks.cluster.row_blocks import RowBlocks
 from manykernels.compute.gpu import has_device
 from manykernels.core.solver import Solver
 from manykernels.core.targets import Targets
@@ -37,7 +40,7 @@ class Here:
     def __init__(self, blocks):
         self.blocks = blocks
 
-    def derived(self, function, large):
+    def derived(self, function, large, *, replaces=False):
         return Here([function(block, large) for block in self.blocks])
 
     def sum(self, function, *arguments):
@@ -64,7 +67,8 @@ def bank_of_rows(X, y, weight, targets, cuts=(0, 50, 130, 240), kernels=KERNELS,
     source = RowSource(raw, [(own.stop - own.start, X.shape[1]) for own in pieces])
     options = {"approximation": "nystroem", "rank": 30, "normalize": "mean_diag", "center": False, **settings}
     rng = np.random.default_rng(0)
-    return RowBank(KernelBank(kernels).resolve(X), source, targets, precision="double", random_state=rng, **options)
+    options.setdefault("precision", "double")
+    return RowBank(KernelBank(kernels).resolve(X), source, targets, random_state=rng, **options)
 
 
 def row_problem(bank, loss, norm, fit_intercept):
@@ -124,6 +128,68 @@ def test_centering_needs_rows_that_have_all_views():
     assert np.isfinite(bank_of_rows(X, y, np.ones(240), Targets(1.0), kernels=PARTS).scale).all()
     with pytest.raises(ValueError, match="center=True needs samples that have all views"):
         bank_of_rows(X, y, np.ones(240), Targets(1.0), kernels=PARTS, center=True)
+
+
+def test_values_beyond_single_precision_are_held_in_double():
+    X, y = data()
+    bank = bank_of_rows(1e18 * X, y, np.ones(240), Targets(1.0), kernels=[Linear(), Gaussian(1e18)], precision="single")
+    local = bind_with([Linear(), Gaussian(1e18)], 1e18 * X, approximation="nystroem", rank=30, random_state=0)
+    assert bank.precision == local.precision == "double"
+    assert np.isfinite(bank.largest).all()
+    np.testing.assert_allclose(bank.scale, local.scale, rtol=1e-12)
+    with pytest.raises(ValueError, match="'Linear on x0' overflows on this data: scale the features"):
+        bank_of_rows(1e200 * X, y, np.ones(240), Targets(1.0), kernels=[Linear(columns=[0])])
+
+
+class Workers:
+    """Workers in this process, which know the results that they have been asked for, but do not keep them."""
+
+    def __init__(self):
+        self.results = []
+
+    def send(self, data):
+        return data
+
+    def submit(self, place, function, *arguments):
+        result = function(*arguments)
+        if isinstance(result, on_row_block.FeatureBlock):
+            self.results.append(weakref.ref(result))
+        return result
+
+    def gather(self, futures):
+        return futures
+
+    def tree(self, add, parts):
+        future = SimpleNamespace(value=reduce(add, [part for _, part in parts]))
+        future.result = lambda: future.value
+        return future
+
+    def persistent(self, ask, restore):
+        return ask()
+
+
+@pytest.mark.parametrize("center", [False, True])
+def test_workers_keep_each_block_of_features_once(center):
+    X, y = data()
+    workers, blocks = (
+        Workers(),
+        [on_row_block.RawBlock(X[rows], y[rows], np.ones(120)) for rows in np.arange(240).reshape(2, -1)],
+    )
+    source = RowSource(RowBlocks(workers, lambda: blocks), [block.X.shape for block in blocks])
+    options = {"approximation": "nystroem", "rank": 30, "normalize": "mean_diag", "precision": "single"}
+    bank = RowBank(
+        KernelBank(KERNELS).resolve(X),
+        source,
+        Targets(1.0),
+        center=center,
+        random_state=np.random.default_rng(0),
+        **options,
+    )
+    assert len(workers.results) == 2 * (1 + center)
+    assert sum(block() is not None for block in workers.results) == 2
+    np.testing.assert_allclose(
+        bank.scale, bank_of_rows(X, y, np.ones(240), Targets(1.0), center=center).scale, rtol=1e-12
+    )
 
 
 def test_the_program_of_the_planes():
