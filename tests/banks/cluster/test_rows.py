@@ -16,6 +16,7 @@ from manykernels.banks.cluster import row_block as on_row_block
 from manykernels.banks.cluster.row_bank import RowBank, RowSource
 from manykernels.banks.cluster.row_blocks import RowBlocks
 from manykernels.compute.gpu import has_device
+from manykernels.compute.threads import n_threads
 from manykernels.core.solver import Solver
 from manykernels.core.targets import Targets
 from manykernels.estimators import by_rows
@@ -293,6 +294,50 @@ def test_only_sums_as_long_as_the_features_travel(client):
 
 def _bytes_sent(client):
     return sum(client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total).values())
+
+
+def test_parts_without_rows_have_no_predictions(client):
+    """As a filter leaves them."""
+    da = pytest.importorskip("dask.array")
+    X, y = classes(100)
+    model = MKLClassifier([Gaussian(1.0)]).fit(X, y)
+    given, keep = da.from_array(X, chunks=(25, 4)), np.arange(100) // 25 != 1
+    filtered = given[da.from_array(keep, chunks=25)]
+    for name in ("predict", "decision_function"):
+        np.testing.assert_allclose(getattr(model, name)(filtered), getattr(model, name)(X[keep]), rtol=1e-12)
+    with pytest.raises(ValueError, match="0 sample"):
+        model.predict(given[da.zeros(100, chunks=25, dtype=bool)])
+
+
+def threads_of(X):
+    """What a prediction would use, in the place of each row."""
+    return np.full((len(X), 1), n_threads())
+
+
+def test_predictions_take_the_threads_of_their_worker(client):
+    da = pytest.importorskip("dask.array")
+    used = on_workers.by_parts(threads_of, da.zeros((30, 2), chunks=(10, 2)), client)
+    np.testing.assert_array_equal(used, np.ones((30, 1)))
+
+
+class Counted:
+    """A function that counts how often it is pickled."""
+
+    times = 0
+
+    def __call__(self, X):
+        return np.zeros((len(X), 1))
+
+    def __getstate__(self):
+        type(self).times += 1
+        return {}
+
+
+def test_what_predicts_is_sent_once(client):
+    da = pytest.importorskip("dask.array")
+    Counted.times = 0
+    on_workers.by_parts(Counted(), da.zeros((60, 2), chunks=(5, 2)), client)
+    assert Counted.times == 1
 
 
 def test_exact_kernels_gather_small_data_only(client):
