@@ -12,6 +12,7 @@ double precision everything is float64. TensorFloat-32, which has three digits, 
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -291,15 +292,11 @@ class Device:
     @contextmanager
     def exact(self) -> Iterator[None]:
         """Multiply float32 matrices in float32, whatever the user has allowed elsewhere."""
-        before = self.torch.get_float32_matmul_precision()
-        if before == "highest":
-            yield
-            return
-        self.torch.set_float32_matmul_precision("highest")
+        _exact_products.begin(self.torch)
         try:
             yield
         finally:
-            self.torch.set_float32_matmul_precision(before)
+            _exact_products.end(self.torch)
 
     # -- products and distances ---------------------------------------------------------------------------------
 
@@ -400,6 +397,38 @@ class Device:
 
     def _powers(self, D: Tensor, rates: Tensor) -> Tensor:
         return (rates[:, None, None] * D).exp2_()
+
+
+class _ExactProducts:
+    """Torch's setting for products of float32 matrices, which is the process's: exact while anyone asks for it.
+
+    The first to come makes it so, the last to leave restores what the user has set.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._holders = 0
+        self._before = "highest"
+
+    def begin(self, torch: Any) -> None:
+        with self._lock:
+            if self._holders == 0:
+                self._before = torch.get_float32_matmul_precision()
+                self._set(torch, "highest")
+            self._holders += 1
+
+    def end(self, torch: Any) -> None:
+        with self._lock:
+            self._holders -= 1
+            if self._holders == 0:
+                self._set(torch, self._before)
+
+    def _set(self, torch: Any, precision: str) -> None:
+        if self._before != "highest":
+            torch.set_float32_matmul_precision(precision)
+
+
+_exact_products = _ExactProducts()
 
 
 def binary_rates(widths: np.ndarray, unit: float | np.ndarray = 1.0) -> np.ndarray:
