@@ -142,6 +142,16 @@ def test_values_beyond_single_precision_are_held_in_double():
         bank_of_rows(1e200 * X, y, np.ones(240), Targets(1.0), kernels=[Linear(columns=[0])])
 
 
+def test_a_worker_without_rows_changes_nothing():
+    """As a filter leaves it."""
+    X, y = data()
+    bank, whole = (bank_of_rows(X, y, np.ones(240), Targets(1.0), cuts=c) for c in ((0, 50, 50, 240), (0, 50, 240)))
+    np.testing.assert_array_equal(bank.largest, whole.largest)
+    results = [automatic(row_problem(b, Squared(), LpNorm(1), True), tol=1e-3, max_iter=30) for b in (bank, whole)]
+    assert results[0].converged
+    np.testing.assert_allclose(results[0].certificate.primal, results[1].certificate.primal, rtol=2e-3)
+
+
 class Workers:
     """Workers in this process, which know the results that they have been asked for, but do not keep them."""
 

@@ -190,7 +190,8 @@ def squares(block: FeatureBlock) -> np.ndarray:
 
 def largest(block: FeatureBlock, first: np.ndarray) -> np.ndarray:
     """Return the largest diagonal entry of each kernel."""
-    peaks = [np.add.reduceat(block.Z[rows] ** 2, first[:-1], axis=1).max(axis=0) for rows in block.chunks()]
+    none: np.ndarray = np.zeros(first.size - 1)
+    peaks = [none, *(np.add.reduceat(block.Z[rows] ** 2, first[:-1], axis=1).max(axis=0) for rows in block.chunks())]
     return np.max(peaks, axis=0).astype(np.float64)
 
 
