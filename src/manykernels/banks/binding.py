@@ -15,7 +15,6 @@ from manykernels.banks.device.features import DeviceFeatureBank
 from manykernels.banks.device.ladder_bank import DeviceLadderBank
 from manykernels.banks.device.layout import plan_device
 from manykernels.banks.device.packed import DeviceBank, DeviceRowsBank
-from manykernels.banks.factor_storage import FactorStorage
 from manykernels.banks.features import FeatureBank
 from manykernels.banks.ladder_bank import LadderBank
 from manykernels.banks.layout import plan_storages
@@ -168,7 +167,7 @@ def bind_resolved(
     )
     bank = PackedBank(bound, data.X, normalization, weight, storages, placement.precision, room)
     if placement.storage == "rows":
-        held = sum(storage.nbytes for storage in storages if isinstance(storage, FactorStorage))
+        held = sum(storage.nbytes for storage in storages)
         bank = OnDemandBank(bank, budget - held)
     return _placed(bank, placement)
 

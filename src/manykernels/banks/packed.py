@@ -197,7 +197,7 @@ class PackedBank(CombinesToMatrix):
                 add(*block, segment)
             write_rows(segment, *block, out)
 
-        wide = any(isinstance(storage, FactorStorage) and storage.is_wide for storage in self.storages)
+        wide = any(storage.is_wide for storage in self.storages)
         entries = max(BLOCK_ENTRIES, FACTOR_ROWS * self.n_samples) if wide else BLOCK_ENTRIES
         parallel(block_sum, balanced_blocks(self.n_samples, entries))
         return mirror(out)
