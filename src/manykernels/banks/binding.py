@@ -201,7 +201,10 @@ def _bind_features(kernels: KernelBank, data: Data, recipe: Recipe, placement: P
     """Bind approximations of the kernels by features of the samples."""
     assert placement.approximation is not None
     kernels.require_plain(f"approximation={placement.approximation.method!r}")
-    resolved = kernels.written_out().resolve(data.names_from)
+    kernels = kernels.written_out()
+    resolved = kernels.resolve(data.names_from)
+    if not getattr(data.X, "is_read_in_blocks", False):  # such rows are looked at when they are read
+        kernels.check_views(data.X, data.names_from)
     options: dict[str, Any] = {
         "approximation": placement.approximation.method,
         "rank": placement.approximation.rank,
