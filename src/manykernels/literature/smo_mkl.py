@@ -34,8 +34,8 @@ _MOST_SETS, _MOST_STEPS = 30, 5000
 _STEPS = 200  # pair steps for each sample of a set, at most
 _LINE = 1e-3  # share of the derivative at 0 that may be left at the end of a line search
 _NEWTON_STEPS = 60
-# An iteration gains too little if all that are left, at its rate, would close no more than the first part of the gap, or
-# if it closes no more than the second part itself; more than so many in a row end the run.
+# An iteration gains too little if all that are left, at its rate, would close no more than the first part of the gap,
+# or if it closes no more than the second part itself; more than so many in a row end the run.
 _LEAST_SHARE, _LEAST_RISE, _PATIENCE = 1e-2, 1e-9, 10
 
 
