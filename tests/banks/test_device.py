@@ -228,3 +228,73 @@ def test_waves_far_from_the_origin_are_those_that_single_rows_have_on_the_cpu():
     maps = FeatureMaps([BoundKernel(kernel, np.arange(4), "waves", "all")], np.ones(1), False, 0.0)
     device = Device("torch:cpu")
     np.testing.assert_array_equal(device.fetch(DeviceMaps(device, maps).transform(X)), maps.transform(X)[0])
+
+
+# -- little memory on the device -------------------------------------------------------------------------------------
+
+
+def with_memory(monkeypatch, free):
+    """Let devices say that so many bytes are free, and refuse tensors of more."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Refusing(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            result = function(*args, **(kwargs or {}))
+            is_new = hasattr(result, "element_size") and not result._is_view()
+            if is_new and result.numel() * result.element_size() > free:
+                raise RuntimeError("CUDA out of memory")
+            return result
+
+    monkeypatch.setattr(Device, "free_bytes", lambda self: free)
+    return Refusing()
+
+
+@pytest.mark.parametrize(
+    "kernels", [some_kernels(), LADDERS, [*some_kernels(), *LADDERS]], ids=["list", "ladders", "both"]
+)
+def test_a_combined_kernel_that_does_not_fit_on_the_device_is_written_in_blocks(monkeypatch, kernels):
+    weights = np.linspace(0.0, 0.1, len(KernelBank(kernels)))
+    expected = both(kernels)[0].combine(weights).array
+    with with_memory(monkeypatch, 8 * N * N - 1):
+        K = both(kernels)[1].combine(weights).array
+    np.testing.assert_allclose(K, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
+    assert np.array_equal(K, K.T)
+
+
+@pytest.mark.parametrize("storage", ["auto", "packed", "recomputed", "rows"])
+def test_a_bank_leaves_room_for_the_combined_kernel(monkeypatch, storage):
+    """Whatever the storage, what is held and the matrix that is filled fit into what is there to hold things in."""
+    free = 200_000  # five matrices in single precision
+    monkeypatch.setattr(Device, "free_bytes", lambda self: free)
+    bank = both([Laplacian(w) for w in np.geomspace(0.5, 5.0, 12)], storage=storage)[1]
+    held = sum(part.stack.numel() * part.stack.element_size() for part in bank.storages if isinstance(part, Matrices))
+    combined = 4 * N * N if storage == "rows" else Device("torch:cpu").fill_bytes(N)
+    assert held + combined <= 0.8 * free
+    assert (held > 0) == (storage != "recomputed")
+
+
+def test_plain_kernels_leave_half_of_the_device_to_ladders(monkeypatch):
+    monkeypatch.setattr(Device, "free_bytes", lambda self: 500_000)
+    plain = [Laplacian(w) for w in np.geomspace(0.5, 5.0, 30)]
+    parts = both([*plain, GaussianLadder([0], low=0.25, high=16.0, count=300)])[1].parts
+    held = sum(
+        part.stack.numel() * part.stack.element_size() for part in parts[0].storages if isinstance(part, Matrices)
+    )
+    assert 0 < held <= 200_000
+    alone = both(plain)[1]
+    assert sum(part.indices.size for part in alone.storages if isinstance(part, Matrices)) > held // (4 * N * N)
+
+
+def test_a_working_set_that_comes_back_takes_the_room_that_there_is():
+    triangle = 4 * N * (N + 1) // 2
+    kernels = [*some_kernels(), GaussianLadder([0], low=0.25, high=16.0, count=300)]
+    bank, exact = both(kernels, memory_budget=2 * 5 * triangle)[1], both(kernels)[0]
+    chosen = np.array([12, 3, 0, 9, 1, 2, 4])
+    part = bank.parts[0].subset(chosen)
+    assert part.describe_storage() == f"5 packed ({5 * triangle / 1000:.3g} kB), 2 recomputed in each pass"
+    assert bank.parts[0].room.left == 0
+    beta = some_beta()
+    error = np.abs(part.quad_forms(beta) - exact.parts[0].quad_forms(beta, chosen))
+    assert np.all(error <= 1e-6 * size_of(part, beta))
+    del part
+    assert bank.parts[0].room.left == 5 * triangle

@@ -372,3 +372,11 @@ def test_a_model_does_not_depend_on_the_budget():
 def test_a_fit_that_cannot_be_held_says_so_in_numbers():
     with pytest.raises((MemoryError, ValueError), match=r"memory_budget is 2 kB.*30 samples.*need \d+(\.\d+)? kB"):
         MKLClassifier(FIVE, memory_budget="2kB").fit(X, np.sign(X[:, 0]))
+
+
+@pytest.mark.parametrize("settings", [{}, {"approximation": "nystroem"}, {"approximation": "fourier"}], ids=str)
+def test_a_row_that_lacks_a_part_of_a_view_is_named(settings):
+    gaps = np.random.default_rng(0).normal(size=(20, 3))
+    gaps[7, 1] = np.nan
+    with pytest.raises(ValueError, match="row 7 lacks 1 of the 2 columns that Gaussian"):
+        bind_with([Gaussian(1.0, columns=[0, 1])], gaps, **settings)

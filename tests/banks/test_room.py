@@ -125,6 +125,30 @@ def test_a_ladder_holds_nodes_and_working_set_within_its_budget(budget):
     np.testing.assert_allclose(bank.matvecs(beta, np.array([0, 10])), part.matvecs(beta, np.array([0, 2])), rtol=1e-6)
 
 
+def test_working_sets_of_plain_kernels_and_ladders_keep_within_the_room_of_both():
+    kernels = KernelBank([*PLAIN, GaussianLadder(count=300)])
+    bank = bind(kernels, X, placement=Placement(budget=30 * TRIANGLE, reserve=4))
+    part = bank.subset(np.array([0, 3, 50, 100, 200, 300]))
+    left = max(of_part.room.left for of_part in bank.parts)
+    assert part.room.left == left < 6 * TRIANGLE
+    few = part.subset(np.arange(6))
+    assert part.room.left >= 0
+    beta = np.random.default_rng(1).normal(size=N)
+    np.testing.assert_allclose(few.quad_forms(beta), part.quad_forms(beta), rtol=1e-9)
+
+
+def test_storages_say_what_they_take():
+    kernels = [Linear(columns=[0]), *PLAIN]
+    bank = bind(KernelBank(kernels), X, placement=Placement(budget=10**6))
+    assert {type(storage): storage.nbytes for storage in bank.storages} == {
+        FactorStorage: 8 * N,
+        PackedStorage: len(PLAIN) * TRIANGLE,
+    }
+    assert sum(storage.nbytes for storage in bank.subset(np.array([0, 4, 5])).storages) == 8 * N + 2 * TRIANGLE
+    computed = bind(KernelBank(kernels), X, placement=Placement(storage="recomputed"))
+    assert [storage.nbytes for storage in computed.storages] == [0]
+
+
 def test_room_is_taken_by_many_at_once_and_never_twice():
     room = Room(1000)
     assert [room.take(3, 300), room.take(1, 100), room.take(1, 1)] == [3, 1, 0]

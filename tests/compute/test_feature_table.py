@@ -106,3 +106,21 @@ def test_rows_by_number():
     for share in (1, 0.4):
         found = on_device(np.float64, WEIGHT, share).rows(np.array([499, 3]))
         np.testing.assert_allclose(found.numpy(), (Z - np.average(Z, axis=0, weights=WEIGHT))[[499, 3]], atol=1e-12)
+
+
+@needs_torch
+@pytest.mark.parametrize("share", [1, 0.4, 0], ids=["held", "partly held", "not held"])
+def test_products_that_find_no_memory_are_tried_again_with_fewer_rows(monkeypatch, share):
+    table, products = on_device(np.float64, WEIGHT, share), Device.products
+
+    def refusing(self, values, vectors):
+        if max(values.shape) > 150:
+            raise RuntimeError("CUDA out of memory")
+        return products(self, values, vectors)
+
+    table._device.entries = 8000
+    monkeypatch.setattr(Device, "products", refusing)
+    rng = np.random.default_rng(2)
+    left, right, rows = rng.normal(size=(2, N)), rng.normal(size=(3, 11)), Z - np.average(Z, axis=0, weights=WEIGHT)
+    np.testing.assert_allclose(table.times(right), right @ rows.T, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(table.transposed_times(left), left @ rows, rtol=0, atol=1e-11)

@@ -5,6 +5,7 @@ import importlib.util
 import os
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -93,6 +94,31 @@ def test_tensor_float_is_never_used(device):
             assert device.torch.get_float32_matmul_precision() == "highest"
         assert device.torch.get_float32_matmul_precision() == "medium"
     finally:
+        device.torch.set_float32_matmul_precision("highest")
+
+
+@needs_torch
+def test_a_thread_that_leaves_takes_no_digits_from_another(device):
+    """The setting of torch is that of the process: the last one restores it."""
+    entered, leave = threading.Event(), threading.Event()
+
+    def first():
+        with device.exact():
+            entered.set()
+            assert leave.wait(60)
+
+    device.torch.set_float32_matmul_precision("high")
+    thread = threading.Thread(target=first)
+    try:
+        thread.start()
+        assert entered.wait(60)
+        with Device("torch:cpu").exact():
+            leave.set()
+            thread.join(60)
+            assert device.torch.get_float32_matmul_precision() == "highest"
+        assert device.torch.get_float32_matmul_precision() == "high"
+    finally:
+        leave.set()
         device.torch.set_float32_matmul_precision("highest")
 
 

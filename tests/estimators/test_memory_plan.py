@@ -27,8 +27,9 @@ from manykernels.banks.planning import HEADROOM, Extent
 from manykernels.compute.memory import human_bytes
 from manykernels.core.solver import Need, Sizes, Solver
 from manykernels.estimators import by_list, ufo_base
+from manykernels.inner.solve import RULES
 from manykernels.kernels import Gaussian, GaussianLadder, KernelBank, Linear, ParametricKernel, RandomFourier, standard
-from manykernels.losses import Hinge, Logistic
+from manykernels.losses import LOSSES, Hinge, Logistic
 from manykernels.norms import LpNorm
 from manykernels.outer.group_lasso import GROUP_LASSO
 
@@ -61,6 +62,18 @@ def test_kernels_and_solver_share_the_budget(norm, loss, n):
 
 def test_a_smooth_loss_needs_the_combined_kernel_and_one_factor():
     assert GROUP_LASSO.need(Sizes(1, 1000, 10), LpNorm(2), Logistic()).n_bytes == 2 * 8 * 10**6
+
+
+@pytest.mark.parametrize("loss", [kind for kind in LOSSES if kind.classification], ids=lambda kind: kind.__name__)
+def test_rows_on_demand_are_planned_where_an_inner_solver_takes_them(loss):
+    """The plan knows no inner solver: whoever adds one for rows is told here that it is never asked."""
+    offers = {"any"} | {name for name in ("smooth", "quadratic", "has_box") if getattr(loss, name)}
+    losses = {rule.loss.replace("box", "has_box") for rule in RULES if rule.kernel <= {"rows"}}
+    if losses & offers:
+        assert planned(20_000, 10**9, loss()).storage == "rows"
+    else:
+        with pytest.raises(MemoryError, match="the combined kernel of 20000 samples and its solver"):
+            planned(20_000, 10**9, loss())
 
 
 def test_the_plan_is_for_every_norm_of_a_path():

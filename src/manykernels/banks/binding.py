@@ -15,7 +15,6 @@ from manykernels.banks.device.features import DeviceFeatureBank
 from manykernels.banks.device.ladder_bank import DeviceLadderBank
 from manykernels.banks.device.layout import plan_device
 from manykernels.banks.device.packed import DeviceBank, DeviceRowsBank
-from manykernels.banks.factor_storage import FactorStorage
 from manykernels.banks.features import FeatureBank
 from manykernels.banks.ladder_bank import LadderBank
 from manykernels.banks.layout import plan_storages
@@ -24,7 +23,8 @@ from manykernels.banks.packed import PackedBank
 from manykernels.banks.parametric_bank import ParametricBank
 from manykernels.banks.placement import PRECISIONS, Data, Placement, Recipe
 from manykernels.banks.planning import device_holds, halves, plan_base, spare_of_family
-from manykernels.compute.gpu import Device, check_device, has_double
+from manykernels.banks.room import Room
+from manykernels.compute.gpu import Device, check_device, device_budget, has_double
 from manykernels.compute.memory import budget_bytes
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.checks import check_choice
@@ -167,7 +167,7 @@ def bind_resolved(
     )
     bank = PackedBank(bound, data.X, normalization, weight, storages, placement.precision, room)
     if placement.storage == "rows":
-        held = sum(storage.nbytes for storage in storages if isinstance(storage, FactorStorage))
+        held = sum(storage.nbytes for storage in storages)
         bank = OnDemandBank(bank, budget - held)
     return _placed(bank, placement)
 
@@ -182,18 +182,29 @@ def _bind_device(
 ) -> DeviceBank:
     """Store the kernels on the device."""
     device, precision = Device(placement.device), placement.precision
+    budget = device_budget(device)
     storages = plan_device(
-        device, bound, X, normalization, weight, storage=placement.storage, dtype=PRECISIONS[precision]
+        device,
+        bound,
+        X,
+        normalization,
+        weight,
+        storage=placement.storage,
+        dtype=PRECISIONS[precision],
+        budget=halves(budget)[0] if comes_back else budget,  # the distances of ladders are to have as much
     )
-    kind = DeviceRowsBank if placement.storage == "rows" else DeviceBank
-    return _placed(kind(bound, X, normalization, weight, device, storages, precision, comes_back), placement)
+    kind, room = DeviceRowsBank if placement.storage == "rows" else DeviceBank, Room(budget_bytes(placement.budget))
+    return _placed(kind(bound, X, normalization, weight, device, storages, precision, comes_back, room), placement)
 
 
 def _bind_features(kernels: KernelBank, data: Data, recipe: Recipe, placement: Placement, seed: Any) -> Any:
     """Bind approximations of the kernels by features of the samples."""
     assert placement.approximation is not None
     kernels.require_plain(f"approximation={placement.approximation.method!r}")
-    resolved = kernels.written_out().resolve(data.names_from)
+    kernels = kernels.written_out()
+    resolved = kernels.resolve(data.names_from)
+    if not getattr(data.X, "is_read_in_blocks", False):  # such rows are looked at when they are read
+        kernels.check_views(data.X, data.names_from)
     options: dict[str, Any] = {
         "approximation": placement.approximation.method,
         "rank": placement.approximation.rank,

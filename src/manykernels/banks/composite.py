@@ -187,8 +187,10 @@ def _merged(banks: list[PackedBank], order: np.ndarray) -> PackedBank:
         for storage in bank.storages:
             storages.append(storage.moved(order[storage.indices + shift]))
         shift += bank.n_kernels
-    first = banks[0]
-    return PackedBank([flat[i] for i in place], first.X, normalization, first.sample_weight, storages, first.precision)
+    first, precision = banks[0], "single" if any(bank.precision == "single" for bank in banks) else "double"
+    room = max((bank.room for bank in banks), key=lambda room: np.inf if room.left is None else room.left)
+    bound = [flat[i] for i in place]
+    return PackedBank(bound, first.X, normalization, first.sample_weight, storages, precision, room)
 
 
 def _sorted_stack(arrays: list[np.ndarray | None], place: np.ndarray) -> np.ndarray | None:

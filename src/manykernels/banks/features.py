@@ -93,10 +93,11 @@ class FeatureBank(CombinesByWeights):
         normalize: str | None = "mean_diag",
         center: bool = False,
         precision: str = "single",
-        budget: int = 10**9,
+        budget: int | None = 10**9,
         random_state: np.random.Generator,
     ) -> None:
-        self.bound = approximate_kernels(bound, X, approximation, rank, random_state, int(_LANDMARKS * budget))
+        most = None if budget is None else int(_LANDMARKS * budget)
+        self.bound = approximate_kernels(bound, X, approximation, rank, random_state, most)
         self.X, self.sample_weight, self.precision = X, weight, precision
         self.names, self.groups = [entry.name for entry in bound], [entry.group for entry in bound]
         self.n_kernels, self.n_samples = len(bound), X.shape[0]
@@ -106,13 +107,7 @@ class FeatureBank(CombinesByWeights):
         traces, present, top = self._traces(bound)
         if not fit_single(top):
             self.precision = "double"
-        budget = self._without_maps(budget)
-        if 8 * self.n_samples * int(self.first[-1]) <= min(_SMALL_TABLE, budget // 4):
-            self.precision = "double"
-        self.table = self._make_table(budget)
-        self.spare: int | None = budget - self.table.taken
-        self.mean = self.table.mean
-        sums, largest = self.table.squares_by_part(self.first, weight)
+        sums, largest = self._hold(budget)
         lost = 1.0 - (sums + self._squared_mean()) / np.where(traces > 0, traces, 1.0)
         self.errors = np.clip(lost, 0.0, 1.0) * (traces > 0)
         if approximation == "fourier":  # the trace of waves is always right
@@ -122,6 +117,16 @@ class FeatureBank(CombinesByWeights):
         self.scale = self._scales(normalize, traces, present)
         self.largest = self.scale * largest
         self._last: tuple[np.ndarray, np.ndarray] | None = None
+
+    def _hold(self, budget: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Hold the features and set their mean; return the weighted trace and the largest entry of each kernel."""
+        budget = self._without_maps(budget)
+        if 8 * self.n_samples * int(self.first[-1]) <= min(_SMALL_TABLE, budget // 4):
+            self.precision = "double"
+        self.table = self._make_table(budget)
+        self.spare: int | None = budget - self.table.taken
+        self.mean = self.table.mean
+        return self.table.squares_by_part(self.first, self.sample_weight)
 
     def _without_maps(self, budget: int) -> int:
         """Return what the maps leave of the budget; raise MemoryError where no block of features fits into that."""
@@ -163,22 +168,9 @@ class FeatureBank(CombinesByWeights):
 
     # -- learned on the training data -------------------------------------------------------------------------
 
-    def _traces(self, exact: Sequence[BoundKernel]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the weighted trace of each kernel itself, the weight of the samples it sees, and its largest entry."""
-        traces, present, top = (np.zeros(self.n_kernels) for _ in range(3))
-        for low in range(0, self.n_samples, _TRACE_ROWS):
-            high = min(low + _TRACE_ROWS, self.n_samples)
-            rows, weight = rows_of(self.X, low, high), self.sample_weight[low:high]
-            for k, entry in enumerate(exact):
-                V = rows[:, entry.positions]
-                mask = observed(V)
-                if mask is not None and self.is_centered:
-                    raise ValueError(CENTER_NEEDS_ALL)
-                present[k] += float(weight.sum() if mask is None else weight @ mask)
-                diagonal = with_zeros(checked_diagonal(entry.kernel, seen_rows(V, mask), entry.name), mask)
-                traces[k] += float(weight @ diagonal)
-                top[k] = max(top[k], float(diagonal.max(initial=0.0)))
-        return (present.copy() if self.is_cosine else traces), present, np.ones_like(top) if self.is_cosine else top
+    def _traces(self, exact: Sequence[BoundKernel]) -> np.ndarray:
+        """Return what :func:`traces_of` returns of all samples."""
+        return traces_of(exact, self.X, self.sample_weight, self.is_cosine, self.is_centered)
 
     def _squared_mean(self) -> np.ndarray:
         """Return what centering takes from the weighted trace of each kernel."""
@@ -334,6 +326,33 @@ class CombinedFeatures(WeighedKernel):
     def product(self, beta: np.ndarray) -> np.ndarray:
         """Return K beta_t for beta of shape (n_tasks, n)."""
         return self.table.times(self.vectors(beta) * self.columns)
+
+
+def traces_of(
+    exact: Sequence[BoundKernel], X: Any, weight: np.ndarray, is_cosine: bool, is_centered: bool
+) -> np.ndarray:
+    """Return of each kernel its weighted trace, the weight of the samples that it sees, and its largest entry.
+
+    They are those of the kernels themselves, not of their features.
+
+    Returns
+    -------
+    ndarray of shape (3, n_kernels)
+    """
+    out = np.zeros((3, len(exact)))
+    for low in range(0, X.shape[0], _TRACE_ROWS):
+        high = min(low + _TRACE_ROWS, X.shape[0])
+        rows, share = rows_of(X, low, high), weight[low:high]
+        for k, entry in enumerate(exact):
+            V = rows[:, entry.positions]
+            mask = observed(V)
+            if mask is not None and is_centered:
+                raise ValueError(CENTER_NEEDS_ALL)
+            diagonal = with_zeros(checked_diagonal(entry.kernel, seen_rows(V, mask), entry.name), mask)
+            seen = float(share.sum() if mask is None else share @ mask)
+            trace, top = (seen, 1.0) if is_cosine else (float(share @ diagonal), float(diagonal.max(initial=0.0)))
+            out[:, k] = out[0, k] + trace, out[1, k] + seen, max(out[2, k], top)
+    return out
 
 
 def rows_of(X: Any, low: int, high: int) -> Any:

@@ -86,10 +86,6 @@ class LearnedKernel:
                 kernel_coef = coef if coef.ndim == 2 else coef[k]
                 yield k, rows, self.coefficients[k] * (kernel_coef @ self._centered(k, block).T)
 
-    def diagonal(self, X: Any) -> np.ndarray:
-        """Return k(x_i, x_i)."""
-        return np.array([self.pairwise(X[i : i + 1], X[i : i + 1])[0, 0] for i in range(X.shape[0])])
-
     def blocks(self, X: Any, Z: Any, places: Iterable[int] | None = None) -> Iterator[tuple[int, np.ndarray]]:
         """Yield (place, raw or cosine-normalized block) for each active kernel, or for those at ``places``."""
         for shared in by_distances(self.bound, places):

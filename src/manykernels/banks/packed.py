@@ -20,7 +20,7 @@ from manykernels.banks.placement import UNIT_ROUNDOFFS
 from manykernels.banks.room import Room
 from manykernels.banks.storage import BLOCK_ENTRIES, FACTOR_ROWS, Storage, held_here
 from manykernels.compute.threads import parallel
-from manykernels.compute.triangles import balanced_blocks, mirror_rows, row_offset, write_rows
+from manykernels.compute.triangles import balanced_blocks, mirror, row_offset, write_rows
 from manykernels.kernels.base import Linear
 from manykernels.kernels.feature_maps import FeatureMaps, have_features
 from manykernels.kernels.normalize import Normalization
@@ -28,12 +28,6 @@ from manykernels.kernels.shared_distances import BoundKernel, by_distances
 
 # Kernels of no more features than this are kept as factors.
 FACTOR_COLUMNS = 32
-
-
-def _tiles(n: int) -> list[tuple[int, int]]:
-    """Cut the rows of the lower triangle for the threads, a few hundred rows each."""
-    cuts = np.linspace(0, n, 2 + n // 256).astype(int)
-    return list(pairwise(cuts.tolist()))
 
 
 def bank_of_features(
@@ -203,11 +197,10 @@ class PackedBank(CombinesToMatrix):
                 add(*block, segment)
             write_rows(segment, *block, out)
 
-        wide = any(isinstance(storage, FactorStorage) and storage.is_wide for storage in self.storages)
+        wide = any(storage.is_wide for storage in self.storages)
         entries = max(BLOCK_ENTRIES, FACTOR_ROWS * self.n_samples) if wide else BLOCK_ENTRIES
         parallel(block_sum, balanced_blocks(self.n_samples, entries))
-        parallel(lambda rows: mirror_rows(out, *rows), _tiles(self.n_samples))
-        return out
+        return mirror(out)
 
     def inner_products(self, M: np.ndarray, subset: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
         """Return the Frobenius inner products <K_k, M> with a symmetric M of shape (n, n), shape (len(subset),)."""

@@ -45,6 +45,8 @@ class TriangleSource(Protocol):
 class PackedStorage:
     """Upper triangles: kernel ``local`` is the row ``places[local]`` of ``stack``."""
 
+    is_wide = False
+
     def __init__(self, indices: np.ndarray, stack: np.ndarray, n: int, places: np.ndarray | None = None) -> None:
         self.indices, self.stack, self.n = indices, stack, n
         self.places = np.arange(indices.size) if places is None else places
@@ -85,6 +87,11 @@ class PackedStorage:
 
             parallel(fill, balanced_blocks(n, max(BLOCK_ENTRIES, FACTOR_ROWS * n)))
         return cls(indices, stack, n)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that the triangles take, that of others in the same stack not counted."""
+        return self.indices.size * self.stack.shape[1] * self.stack.itemsize
 
     def describe(self) -> str:
         return f"{self.indices.size} packed ({human_bytes(self.stack.nbytes)})"

@@ -37,6 +37,9 @@ _MEANS_AT_ONCE = 1024  # kernels whose row means are held at a time
 class RecomputedStorage:
     """Kernels computed in blocks, anew in each pass."""
 
+    is_wide = False
+    nbytes = 0
+
     def __init__(
         self,
         bound: Sequence[BoundKernel],

@@ -28,6 +28,14 @@ class Storage(Protocol):
 
     indices: np.ndarray
 
+    @property
+    def nbytes(self) -> int:
+        """Memory that its kernels take, that of others in the same array not counted."""
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether a sum of its kernels is a matter of arithmetic, so that blocks of many rows pay."""
+
     def describe(self) -> str:
         """Return words for what is held."""
 

@@ -65,8 +65,8 @@ class DeviceFeatureTable:
         if weight is not None:
             # The mean of what is not rounded yet: it is subtracted before that.
             sent, total = device.send(weight), device.zeros(n_columns)
-            for rows, block in self._computed(0, n_rows, device.wide):
-                total += sent[rows] @ block.to(device.wide)
+            for _, part in self._computed(0, n_rows, device.wide, lambda rows, block: sent[rows] @ block):
+                total += part
             self._shift = total / sent.sum()
         self.mean = device.fetch(self._shift)
         self._hold(np.dtype(dtype).itemsize)
@@ -100,19 +100,21 @@ class DeviceFeatureTable:
             count = count if held is not None else count // 2
         if held is None:
             return
-        for rows, block in self._computed(0, count, self._dtype):
+        for rows, block in self._computed(0, count, self._dtype, lambda _, block: block):
             held[rows] = block
         self._held = held
 
-    def _computed(self, low: int, high: int, dtype: Any) -> Iterator[tuple[slice, Tensor]]:
-        """Yield the rows from low to high in blocks that fit, computed now."""
+    def _computed(
+        self, low: int, high: int, dtype: Any, of_block: Callable[[slice, Tensor], Any]
+    ) -> Iterator[tuple[slice, Any]]:
+        """Yield ``of_block(rows, their features)`` of the rows from low to high, computed now, in blocks that fit."""
 
-        def rows(_: slice, block_rows: slice) -> Tensor:
-            chosen = slice(low + block_rows.start, low + block_rows.stop)
-            return (self._compute(chosen) - self._shift).to(dtype)
+        def of_rows(_: slice, rows: slice) -> Any:
+            chosen = slice(low + rows.start, low + rows.stop)
+            return of_block(chosen, (self._compute(chosen) - self._shift).to(dtype))
 
-        for _, block_rows, block in self._device.sweep(1, high - low, _COPIES * self.n_columns, rows):
-            yield slice(low + block_rows.start, low + block_rows.stop), block
+        for _, rows, result in self._device.sweep(1, high - low, _COPIES * self.n_columns, of_rows):
+            yield slice(low + rows.start, low + rows.stop), result
 
     def _each(self, of_block: Callable[[slice, Tensor], Any]) -> Iterator[tuple[slice, Any]]:
         """Yield ``of_block(rows, their features)`` of all rows, in blocks that fit."""
@@ -123,8 +125,7 @@ class DeviceFeatureTable:
 
         for _, rows, result in self._device.sweep(1, kept, self.n_columns, of_held):
             yield rows, result
-        for rows, block in self._computed(kept, self.n_rows, self._dtype):
-            yield rows, of_block(rows, block)
+        yield from self._computed(kept, self.n_rows, self._dtype, of_block)
 
     def _sum(self, of_block: Callable[[slice, Tensor], Tensor]) -> Tensor:
         total: Tensor = 0.0

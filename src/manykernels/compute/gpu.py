@@ -12,6 +12,7 @@ double precision everything is float64. TensorFloat-32, which has three digits, 
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -21,6 +22,7 @@ import numpy as np
 
 from manykernels.compute.memory import available_bytes, human_bytes
 from manykernels.compute.pairwise import gaussian_rates
+from manykernels.compute.triangles import mirror
 from manykernels.core.notices import warn
 
 Tensor = Any
@@ -35,6 +37,7 @@ _LOG2_E = float(np.log2(np.e))
 _LARGEST_RATE = 1e37
 _HELD_SHARE = 0.8  # of the free memory
 _TORCH_NAMES = re.compile(r"cuda(:\d+)?|mps|torch:cpu")
+_PANEL = 1024  # columns of a matrix that are mirrored at a time
 _PINNED = 1 << 16, 1 << 25  # entries of what comes back through memory that does not move
 # As in compute/pairwise.py.
 _CANCELS = 2.0**-6
@@ -250,18 +253,50 @@ class Device:
             out[...] = tensor.cpu().numpy()
         return out
 
+    # -- symmetric matrices -------------------------------------------------------------------------------------
+
+    def fill_symmetric(self, out: np.ndarray, add: Callable[[Tensor, Rows], None]) -> np.ndarray:
+        """Write a symmetric matrix to ``out`` and return it, in blocks of rows that fit on the device.
+
+        ``add(block, rows)`` adds rows of the matrix to zeros. Its upper triangle counts: blocks of rows may differ in
+        the last digit from those of columns.
+        """
+        n = out.shape[0]
+
+        def part(_: slice, rows: slice) -> Tensor:
+            block = self.zeros(rows.stop - rows.start, n)
+            if block.shape[0] < n:
+                add(block, rows)
+                return block
+            add(block, slice(None))
+            return self._mirrored(block)
+
+        first = 0
+        for _, rows, block in self.sweep(1, n, n, part):
+            self.fetch_into(block, out[rows])
+            first = rows.start
+        return mirror(out) if first else out
+
+    def fill_bytes(self, n: int) -> int:
+        """Return the bytes that :meth:`fill_symmetric` takes of the device: the matrix, or two blocks of rows."""
+        return 8 * min(n * n, 2 * self.entries)
+
+    def _mirrored(self, K: Tensor) -> Tensor:
+        for low in range(0, K.shape[0], _PANEL):
+            high = low + _PANEL
+            square = K[low:high, low:high]
+            square.copy_(square.triu() + square.triu(1).T)
+            K[high:, low:high] = K[low:high, high:].T
+        return K
+
     @contextmanager
     def exact(self) -> Iterator[None]:
         """Multiply float32 matrices in float32, whatever the user has allowed elsewhere."""
-        before = self.torch.get_float32_matmul_precision()
-        if before == "highest":
-            yield
-            return
-        self.torch.set_float32_matmul_precision("highest")
+        _exact_products.begin(self.torch)
         try:
             yield
         finally:
-            self.torch.set_float32_matmul_precision(before)
+            _exact_products.end(self.torch)
 
     # -- products and distances ---------------------------------------------------------------------------------
 
@@ -362,6 +397,38 @@ class Device:
 
     def _powers(self, D: Tensor, rates: Tensor) -> Tensor:
         return (rates[:, None, None] * D).exp2_()
+
+
+class _ExactProducts:
+    """Torch's setting for products of float32 matrices, which is the process's: exact while anyone asks for it.
+
+    The first to come makes it so, the last to leave restores what the user has set.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._holders = 0
+        self._before = "highest"
+
+    def begin(self, torch: Any) -> None:
+        with self._lock:
+            if self._holders == 0:
+                self._before = torch.get_float32_matmul_precision()
+                self._set(torch, "highest")
+            self._holders += 1
+
+    def end(self, torch: Any) -> None:
+        with self._lock:
+            self._holders -= 1
+            if self._holders == 0:
+                self._set(torch, self._before)
+
+    def _set(self, torch: Any, precision: str) -> None:
+        if self._before != "highest":
+            torch.set_float32_matmul_precision(precision)
+
+
+_exact_products = _ExactProducts()
 
 
 def binary_rates(widths: np.ndarray, unit: float | np.ndarray = 1.0) -> np.ndarray:

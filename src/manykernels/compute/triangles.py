@@ -97,6 +97,29 @@ def mirror_rows(out: np.ndarray, start: int, stop: int) -> None:
                     out[i, j] = out[j, i]
 
 
+def _tiles(n: int) -> list[tuple[int, int]]:
+    """Cut rows for the threads, a few hundred rows each."""
+    cuts = np.linspace(0, n, 2 + n // 256).astype(int)
+    return list(pairwise(cuts.tolist()))
+
+
+def mirror(out: np.ndarray) -> np.ndarray:
+    """Write the lower triangle of a square matrix from the upper one, on all threads, and return the matrix."""
+    parallel(lambda rows: mirror_rows(out, *rows), _tiles(out.shape[0]))
+    return out
+
+
+def pack_block(block: np.ndarray, start: int, triangle: np.ndarray) -> None:
+    """Write the rows of a symmetric matrix from ``start`` on, whole ones, to its packed triangle, on all threads."""
+    n = block.shape[1]
+
+    def pack(rows: tuple[int, int]) -> None:
+        low, high = start + rows[0], start + rows[1]
+        pack_rows(block[slice(*rows), low:], triangle[row_offset(low, n) : row_offset(high, n)])
+
+    parallel(pack, _tiles(block.shape[0]))
+
+
 @njit(cache=True, nogil=True, fastmath=_FAST)
 def add_weighted(stack: np.ndarray, weights: np.ndarray, first: int, out: np.ndarray) -> None:
     """Add ``sum_k weights[k] * stack[k, first:first+len(out)]`` to ``out``; zero weights cost nothing."""

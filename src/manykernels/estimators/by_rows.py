@@ -26,8 +26,8 @@ from manykernels.kernels.standard import as_bank
 from manykernels.norms import Norm
 from manykernels.problem import Problem
 
-# What of an estimator's parameters needs an array of all rows.
-ROW_NEEDS = {"shared_weights": True, "probability": False}
+# What an estimator's parameters must be: others need an array of all rows, or rows in this process.
+ROW_NEEDS = {"shared_weights": True, "probability": False, "device": "cpu"}
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from manykernels.banks.cluster import bind_on_workers
 from manykernels.banks.cluster.shards import assign
 from manykernels.banks.offers import LISTS
 from manykernels.banks.packed import PackedBank
-from manykernels.kernels import Gaussian, GaussianLadder, KernelBank, Linear
+from manykernels.kernels import Gaussian, GaussianLadder, KernelBank, Linear, Polynomial
 from tests.binding import bind_with
 from tests.contracts import truth
 from tests.contracts.test_banks import assert_close
@@ -56,6 +56,21 @@ def test_a_working_set_on_the_driver_gives_the_same_numbers(on_workers, center):
     assert_close(here.matvecs(beta), there.matvecs(beta), 1e-12)
     assert_close([here.combine(np.ones(4)).array], [there.combine(np.ones(4)).array], 1e-12)
     assert_close(here.subset([2, 0]).diagonal(), there.subset([2, 0]).diagonal(), 1e-12)
+
+
+def test_a_working_set_on_the_driver_has_the_digits_that_its_kernels_need(threads):
+    """As the shards have, each for its kernels: some leave the range of single precision."""
+    X = 1e20 * np.random.default_rng(0).normal(size=(30, 3))
+    kernels = [Linear(columns=[0]), Polynomial(2, columns=[1]), *(Gaussian(w, columns=[2]) for w in (1e19, 1e20, 1e21))]
+    bank = bind_with(kernels, X, client=threads, normalize=None, memory_budget=10**7)
+    local = bind_with(kernels, X, normalize=None, precision="double")
+    assert bank.precision == "single"
+    beta = np.linspace(-1.0, 1.0, 30)
+    for chosen in (np.array([1, 3]), np.array([4, 2])):
+        few = bank.subset(chosen)
+        assert few.precision == ("double" if 1 in chosen else "single")
+        products, expected = few.matvecs(beta), local.matvecs(beta, chosen)
+        assert np.all(np.abs(products - expected) <= 1e-5 * np.abs(expected).max(axis=1, keepdims=True))
 
 
 def test_sums_do_not_depend_on_who_makes_them(threads):

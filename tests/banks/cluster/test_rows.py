@@ -1,7 +1,9 @@
 """Rows on workers: features of them are learned from without an array of all rows, and only sums travel."""
 
+import weakref
 from functools import reduce
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +14,9 @@ from manykernels.banks import Placement, Recipe, bind, on_workers
 from manykernels.banks.cluster import load_rows
 from manykernels.banks.cluster import row_block as on_row_block
 from manykernels.banks.cluster.row_bank import RowBank, RowSource
+from manykernels.banks.cluster.row_blocks import RowBlocks
+from manykernels.compute.gpu import has_device
+from manykernels.compute.threads import n_threads
 from manykernels.core.solver import Solver
 from manykernels.core.targets import Targets
 from manykernels.estimators import by_rows
@@ -27,13 +32,17 @@ KERNELS = [Gaussian(0.7), Gaussian(2.0), Gaussian(1.0, columns=[0]), Linear()]
 LOSSES = [Hinge(), SquaredHinge(), Logistic(), Squared(), EpsilonInsensitive(0.1), Quantile(0.8), Huber(0.5)]
 
 
+needs_torch = pytest.mark.skipif(not has_device("torch:cpu"), reason="needs torch")
+PARTS = [Gaussian(1.0, columns=[0]), Linear(columns=[1, 2])]
+
+
 class Here:
     """Blocks in this process, with the interface of those on workers."""
 
     def __init__(self, blocks):
         self.blocks = blocks
 
-    def derived(self, function, large):
+    def derived(self, function, large, *, replaces=False):
         return Here([function(block, large) for block in self.blocks])
 
     def sum(self, function, *arguments):
@@ -54,13 +63,14 @@ def data(n=240, seed=0):
     return X, X[:, 0] + np.sin(2 * X[:, 1]) + 0.2 * rng.normal(size=n)
 
 
-def bank_of_rows(X, y, weight, targets, cuts=(0, 50, 130, 240), **settings):
+def bank_of_rows(X, y, weight, targets, cuts=(0, 50, 130, 240), kernels=KERNELS, **settings):
     pieces = [slice(low, high) for low, high in pairwise(cuts)]
     raw = Here([on_row_block.RawBlock(X[own], y[own], weight[own]) for own in pieces])
     source = RowSource(raw, [(own.stop - own.start, X.shape[1]) for own in pieces])
     options = {"approximation": "nystroem", "rank": 30, "normalize": "mean_diag", "center": False, **settings}
     rng = np.random.default_rng(0)
-    return RowBank(KernelBank(KERNELS).resolve(X), source, targets, precision="double", random_state=rng, **options)
+    options.setdefault("precision", "double")
+    return RowBank(KernelBank(kernels).resolve(X), source, targets, random_state=rng, **options)
 
 
 def row_problem(bank, loss, norm, fit_intercept):
@@ -111,6 +121,87 @@ def test_learns_of_the_data_what_a_local_bank_learns(normalize, center, approxim
         np.testing.assert_allclose(getattr(bank, name), getattr(local, name), rtol=1e-9, atol=1e-12)
     few, _, _ = bank.sample(20)
     assert few.combine(np.ones(4)).array.shape == (20, 20)
+
+
+def test_centering_needs_rows_that_have_all_views():
+    """As everywhere: rows that lack one would be as far from the mean as from 0, and the model would refuse them."""
+    X, y = data()
+    X[200, 0] = np.nan
+    assert np.isfinite(bank_of_rows(X, y, np.ones(240), Targets(1.0), kernels=PARTS).scale).all()
+    with pytest.raises(ValueError, match="center=True needs samples that have all views"):
+        bank_of_rows(X, y, np.ones(240), Targets(1.0), kernels=PARTS, center=True)
+
+
+def test_values_beyond_single_precision_are_held_in_double():
+    X, y = data()
+    bank = bank_of_rows(1e18 * X, y, np.ones(240), Targets(1.0), kernels=[Linear(), Gaussian(1e18)], precision="single")
+    local = bind_with([Linear(), Gaussian(1e18)], 1e18 * X, approximation="nystroem", rank=30, random_state=0)
+    assert bank.precision == local.precision == "double"
+    assert np.isfinite(bank.largest).all()
+    np.testing.assert_allclose(bank.scale, local.scale, rtol=1e-12)
+    with pytest.raises(ValueError, match="'Linear on x0' overflows on this data: scale the features"):
+        bank_of_rows(1e200 * X, y, np.ones(240), Targets(1.0), kernels=[Linear(columns=[0])])
+
+
+def test_a_worker_without_rows_changes_nothing():
+    """As a filter leaves it."""
+    X, y = data()
+    bank, whole = (bank_of_rows(X, y, np.ones(240), Targets(1.0), cuts=c) for c in ((0, 50, 50, 240), (0, 50, 240)))
+    np.testing.assert_array_equal(bank.largest, whole.largest)
+    results = [automatic(row_problem(b, Squared(), LpNorm(1), True), tol=1e-3, max_iter=30) for b in (bank, whole)]
+    assert results[0].converged
+    np.testing.assert_allclose(results[0].certificate.primal, results[1].certificate.primal, rtol=2e-3)
+
+
+class Workers:
+    """Workers in this process, which know the results that they have been asked for, but do not keep them."""
+
+    def __init__(self):
+        self.results = []
+
+    def send(self, data):
+        return data
+
+    def submit(self, place, function, *arguments):
+        result = function(*arguments)
+        if isinstance(result, on_row_block.FeatureBlock):
+            self.results.append(weakref.ref(result))
+        return result
+
+    def gather(self, futures):
+        return futures
+
+    def tree(self, add, parts):
+        future = SimpleNamespace(value=reduce(add, [part for _, part in parts]))
+        future.result = lambda: future.value
+        return future
+
+    def persistent(self, ask, restore):
+        return ask()
+
+
+@pytest.mark.parametrize("center", [False, True])
+def test_workers_keep_each_block_of_features_once(center):
+    X, y = data()
+    workers, blocks = (
+        Workers(),
+        [on_row_block.RawBlock(X[rows], y[rows], np.ones(120)) for rows in np.arange(240).reshape(2, -1)],
+    )
+    source = RowSource(RowBlocks(workers, lambda: blocks), [block.X.shape for block in blocks])
+    options = {"approximation": "nystroem", "rank": 30, "normalize": "mean_diag", "precision": "single"}
+    bank = RowBank(
+        KernelBank(KERNELS).resolve(X),
+        source,
+        Targets(1.0),
+        center=center,
+        random_state=np.random.default_rng(0),
+        **options,
+    )
+    assert len(workers.results) == 2 * (1 + center)
+    assert sum(block() is not None for block in workers.results) == 2
+    np.testing.assert_allclose(
+        bank.scale, bank_of_rows(X, y, np.ones(240), Targets(1.0), center=center).scale, rtol=1e-12
+    )
 
 
 def test_the_program_of_the_planes():
@@ -216,6 +307,50 @@ def _bytes_sent(client):
     return sum(client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total).values())
 
 
+def test_parts_without_rows_have_no_predictions(client):
+    """As a filter leaves them."""
+    da = pytest.importorskip("dask.array")
+    X, y = classes(100)
+    model = MKLClassifier([Gaussian(1.0)]).fit(X, y)
+    given, keep = da.from_array(X, chunks=(25, 4)), np.arange(100) // 25 != 1
+    filtered = given[da.from_array(keep, chunks=25)]
+    for name in ("predict", "decision_function"):
+        np.testing.assert_allclose(getattr(model, name)(filtered), getattr(model, name)(X[keep]), rtol=1e-12)
+    with pytest.raises(ValueError, match="0 sample"):
+        model.predict(given[da.zeros(100, chunks=25, dtype=bool)])
+
+
+def threads_of(X):
+    """What a prediction would use, in the place of each row."""
+    return np.full((len(X), 1), n_threads())
+
+
+def test_predictions_take_the_threads_of_their_worker(client):
+    da = pytest.importorskip("dask.array")
+    used = on_workers.by_parts(threads_of, da.zeros((30, 2), chunks=(10, 2)), client)
+    np.testing.assert_array_equal(used, np.ones((30, 1)))
+
+
+class Counted:
+    """A function that counts how often it is pickled."""
+
+    times = 0
+
+    def __call__(self, X):
+        return np.zeros((len(X), 1))
+
+    def __getstate__(self):
+        type(self).times += 1
+        return {}
+
+
+def test_what_predicts_is_sent_once(client):
+    da = pytest.importorskip("dask.array")
+    Counted.times = 0
+    on_workers.by_parts(Counted(), da.zeros((60, 2), chunks=(5, 2)), client)
+    assert Counted.times == 1
+
+
 def test_exact_kernels_gather_small_data_only(client):
     da = pytest.importorskip("dask.array")
     X, y = classes(100)
@@ -233,6 +368,7 @@ def test_exact_kernels_gather_small_data_only(client):
         ({"solver": "newton"}, "solver"),
         ({"probability": True}, "probability"),
         ({"shared_weights": False}, "shared_weights"),
+        pytest.param({"device": "torch:cpu"}, "device='cpu'", marks=needs_torch),
     ],
 )
 def test_what_needs_all_rows_is_refused(client, settings, words):

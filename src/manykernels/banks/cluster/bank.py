@@ -224,7 +224,10 @@ class DaskBank(PackedBank):
     def subset(self, indices: Sequence[int] | np.ndarray) -> PackedBank | DaskBank:
         """Return the bank of a few of the kernels: on the driver if they fit into its memory, else where they are."""
         chosen = self._chosen(indices)
-        dtype = PRECISIONS[self.precision]
+        # Each shard has the digits that its kernels need, and so has a working set.
+        fits_single = self.normalization.take(chosen).fits_single
+        precision = self.precision if fits_single else "double"
+        dtype = PRECISIONS[precision]
         need = chosen.size * triangle_size(self.n_samples) * np.dtype(dtype).itemsize
         if _SETS_AT_ONCE * need > self.driver_bytes or chosen.size == 0:
             return self._view(chosen)
@@ -232,7 +235,7 @@ class DaskBank(PackedBank):
         storages, _ = plan_storages(
             bound, self.X, norms, self.sample_weight, budget=_ENOUGH, storage="auto", dtype=dtype
         )
-        return PackedBank(bound, self.X, norms, self.sample_weight, storages, self.precision)
+        return PackedBank(bound, self.X, norms, self.sample_weight, storages, precision)
 
     def _view(self, chosen: np.ndarray) -> DaskBank:
         """Return the bank of a few of the kernels, where they are."""

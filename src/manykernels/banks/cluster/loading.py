@@ -51,14 +51,27 @@ def _bytes_of(X: Any) -> float:
 
 
 def by_parts(function: Callable[[Any], np.ndarray], X: Any, n_jobs: Any) -> np.ndarray:
-    """Return ``function`` of the parts of a collection, one after the other; only the results are gathered."""
+    """Return ``function`` of the parts of a collection, one after the other; only the results are gathered.
+
+    It is sent once, and not asked of parts without rows, unless there are no others.
+    """
     client = find_client(n_jobs if names_workers(n_jobs) else "dask")
     if client is None:  # within a task
         return function(X.compute())
     X = bare_dask(X)
     data = X.rechunk({1: -1}) if hasattr(X, "chunks") else X
-    parts = client.compute(np.ravel(data.to_delayed()).tolist())
-    return np.concatenate(client.gather(client.map(function, parts, pure=False)))
+    workers, parts = Workers(client), client.compute(np.ravel(data.to_delayed()).tolist())
+
+    def ask() -> list:
+        sent = workers.send(function)
+        return workers.gather([workers.submit(None, _of_part, sent, part) for part in parts])
+
+    results = [result for result in workers.persistent(ask, lambda: None) if result is not None]
+    return np.concatenate(results) if results else function(X.compute())
+
+
+def _of_part(function: Callable[[Any], np.ndarray], part: Any) -> np.ndarray | None:
+    return function(part) if part.shape[0] else None
 
 
 def load_rows(client: Any, X: Any, y: Any, sample_weight: Any, allow_nan: bool) -> tuple[RowSource, Any]:

@@ -22,7 +22,6 @@ from manykernels.banks.placement import PRECISIONS
 from manykernels.banks.planning import COARSE_BYTES
 from manykernels.core.protocols import Measured
 from manykernels.core.targets import Targets
-from manykernels.kernels.approximate import approximate_kernels, errors_of_values, lost_traces
 from manykernels.kernels.kernel_bank import KernelBank
 from manykernels.kernels.shared_distances import BoundKernel
 
@@ -92,7 +91,7 @@ class RowBank(FeatureBank):
     source : RowSource
     tasks : Targets
         What the tasks of the rows are.
-    approximation, rank, normalize, center, precision, random_state
+    center, precision, **options
         As for ``FeatureBank``.
     """
 
@@ -108,41 +107,31 @@ class RowBank(FeatureBank):
         source: RowSource,
         tasks: Targets,
         *,
-        approximation: str,
-        rank: float,
-        normalize: str | None,
         center: bool,
         precision: str,
-        random_state: np.random.Generator,
+        **options: Any,
     ) -> None:
-        raw = source.raw
-        self.bound = approximate_kernels(bound, source, approximation, rank, random_state)
+        self.tasks, self.n_tasks = tasks, tasks.n_tasks
+        self._sample: tuple[PackedBank, np.ndarray, np.ndarray] | None = None
+        total, self.unit = self._scale_of(source, tasks)
         # Blocks are centered after they are made: in single precision that would cost digits.
         precision = "double" if center else precision
-        self.X, self.precision, self.tasks = source, precision, tasks
-        total, self.unit = self._scale_of(source, tasks)
-        self.names, self.groups = [entry.name for entry in bound], [entry.group for entry in bound]
-        self.n_kernels, self.n_samples = len(bound), source.shape[0]
-        self.is_cosine, self.is_centered = normalize == "cosine", center
-        self._plan = plan = FeaturePlan(bound, self.bound, self.is_cosine, PRECISIONS[precision], replace(tasks, C=1.0))
-        self.first = plan.maps.transform(np.zeros((1, source.shape[1])))[1]
-        self.blocks = raw.derived(on_row_block.feature_block, plan)
-        traces, present = raw.sum(on_row_block.traces, plan)
-        left = np.add.reduceat(self.blocks.sum(on_row_block.squares), self.first[:-1])
-        self.errors = np.clip(1.0 - left / np.where(traces > 0, traces, 1.0), 0.0, 1.0)
-        if approximation == "fourier":
-            self.errors = errors_of_values(bound, self.bound, source)
-        elif self.is_cosine:
-            self.errors = lost_traces(bound, self.bound, source)
+        weight = np.array([total])  # its sum is all that is asked for
+        super().__init__(bound, source, weight, center=center, precision=precision, budget=None, **options)
+
+    def _traces(self, exact: Sequence[BoundKernel]) -> np.ndarray:
+        parts = np.array(self.X.raw.each(on_row_block.traces, exact, self.is_cosine, self.is_centered))
+        return np.vstack([parts[:, :2].sum(axis=0), parts[:, 2].max(axis=0)])
+
+    def _hold(self, budget: Any) -> tuple[np.ndarray, np.ndarray]:
+        plan = FeaturePlan(self._maps, PRECISIONS[self.precision], replace(self.tasks, C=1.0))
+        self.blocks = self.X.raw.derived(on_row_block.feature_block, plan)
         self.mean = np.zeros(int(self.first[-1]))
-        if center:
-            self.mean = self.blocks.sum(on_row_block.means) / total
-            self.blocks = self.blocks.derived(on_row_block.centered, self.mean)
-        self.sample_weight = np.array([total])  # its sum is all that is asked for
-        self.scale = self._scales(normalize, traces, present)
-        self.largest = self.scale * np.max(self.blocks.each(on_row_block.largest, self.first), axis=0)
-        self._sample: tuple[PackedBank, np.ndarray, np.ndarray] | None = None
-        self.n_tasks = tasks.n_tasks
+        if self.is_centered:
+            self.mean = self.blocks.sum(on_row_block.means) / self.sample_weight.sum()
+            self.blocks = self.blocks.derived(on_row_block.centered, self.mean, replaces=True)
+        sums = np.add.reduceat(self.blocks.sum(on_row_block.squares), self.first[:-1])
+        return sums, np.max(self.blocks.each(on_row_block.largest, self.first), axis=0)
 
     @staticmethod
     def _scale_of(source: RowSource, tasks: Targets) -> tuple[float, float]:
@@ -210,7 +199,7 @@ class RowBank(FeatureBank):
         rows = np.sort(np.random.default_rng(0).permutation(self.n_samples)[:size])
         X, y, weight = self.X.take(rows)
         # Rows travel, not their features, which are many more numbers.
-        Z = self._plan.maps.transform(X)[0] - self.mean
+        Z = self._maps.transform(X)[0] - self.mean
         targets, C = self.tasks.tasks(y, weight)
         return bank_of_features(self.bound, Z, self.scale, self.first, self.largest), targets, C
 

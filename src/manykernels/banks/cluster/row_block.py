@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from manykernels.banks.features import traces_of
 from manykernels.core.samples import LEAST_WEIGHT
 from manykernels.core.targets import Targets
 from manykernels.kernels.feature_maps import FeatureMaps
-from manykernels.kernels.missing import observed, seen_rows, with_zeros
 from manykernels.kernels.shared_distances import BoundKernel
 from manykernels.losses import Loss
 
@@ -35,18 +35,11 @@ class RawBlock:
 
 @dataclass(frozen=True)
 class FeaturePlan:
-    """The kernels, those in their place with finite features, how features are held, and the tasks for C = 1."""
+    """The kernels with finite features, how these are held, and the tasks for C = 1."""
 
-    exact: Sequence[BoundKernel]
-    bound: Sequence[BoundKernel]
-    cosine: bool
+    maps: FeatureMaps
     dtype: type
     targets: Targets
-
-    @property
-    def maps(self) -> FeatureMaps:
-        """The features of all kernels, side by side."""
-        return FeatureMaps(self.bound, np.ones(len(self.bound)), self.cosine, 0.0)
 
 
 class FeatureBlock:
@@ -175,17 +168,9 @@ def feature_block(raw: RawBlock, plan: FeaturePlan) -> FeatureBlock:
     return FeatureBlock(Z, *plan.targets.tasks(raw.y, raw.weight), raw.weight)
 
 
-def traces(raw: RawBlock, plan: FeaturePlan) -> np.ndarray:
-    """Return the weighted trace of each exact kernel, and the weight of the rows that it sees, (2, n_kernels)."""
-    out = np.zeros((2, len(plan.exact)))
-    for k, entry in enumerate(plan.exact):
-        V = raw.X[:, entry.positions]
-        mask = observed(V)
-        out[1, k] = float(raw.weight.sum() if mask is None else raw.weight @ mask)
-        out[0, k] = out[1, k]
-        if not plan.cosine:
-            out[0, k] = float(raw.weight @ with_zeros(entry.kernel.diagonal(seen_rows(V, mask)), mask))
-    return out
+def traces(raw: RawBlock, exact: Sequence[BoundKernel], is_cosine: bool, is_centered: bool) -> np.ndarray:
+    """Return what is learned of the traces of kernels on these rows, (3, n_kernels)."""
+    return traces_of(exact, raw.X, raw.weight, is_cosine, is_centered)
 
 
 def means(block: FeatureBlock) -> np.ndarray:
@@ -205,7 +190,8 @@ def squares(block: FeatureBlock) -> np.ndarray:
 
 def largest(block: FeatureBlock, first: np.ndarray) -> np.ndarray:
     """Return the largest diagonal entry of each kernel."""
-    peaks = [np.add.reduceat(block.Z[rows] ** 2, first[:-1], axis=1).max(axis=0) for rows in block.chunks()]
+    none: np.ndarray = np.zeros(first.size - 1)
+    peaks = [none, *(np.add.reduceat(block.Z[rows] ** 2, first[:-1], axis=1).max(axis=0) for rows in block.chunks())]
     return np.max(peaks, axis=0).astype(np.float64)
 
 

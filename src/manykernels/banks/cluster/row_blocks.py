@@ -26,12 +26,18 @@ class RowBlocks:
         self._workers, self._make, self._source = workers, make, source
         self._futures: list[Any] = []
 
-    def derived(self, function: Callable, large: Any) -> RowBlocks:
-        """Return the blocks ``function(block, large)``; ``large`` is sent once."""
+    def derived(self, function: Callable, large: Any, *, replaces: bool = False) -> RowBlocks:
+        """Return the blocks ``function(block, large)``; ``large`` is sent once.
+
+        With ``replaces``, these blocks are not kept beside those: they are made again should they be needed.
+        """
 
         def make() -> list:
             sent = self._workers.send(large)
-            return [self._workers.submit(b, function, f, sent) for b, f in enumerate(self.futures())]
+            futures = [self._workers.submit(b, function, f, sent) for b, f in enumerate(self.futures())]
+            if replaces:
+                self._futures = []
+            return futures
 
         return RowBlocks(self._workers, make, self)
 

@@ -28,8 +28,8 @@ class Shard:
         if self._is_view:
             return 0
         norms = self.bank.normalization
-        arrays = [getattr(storage, name, None) for storage in self.bank.storages for name in ("stack", "columns")]
-        return sum(a.nbytes for a in (*arrays, norms.means, norms.inverse_norms) if a is not None)
+        held = (*self.bank.storages, norms.means, norms.inverse_norms)
+        return sum(part.nbytes for part in held if part is not None)
 
 
 def make_shard(data: tuple[Any, np.ndarray], kernels: Sequence[BoundKernel], options: dict[str, Any]) -> Shard:

@@ -57,15 +57,18 @@ class Workers:
         except KeyError as gone:  # the scheduler does not know the address any more
             raise TimeoutError("A Dask worker has gone.") from gone
 
-    def submit(self, place: int, function: Callable, *arguments: Any) -> Any:
-        """Run ``function(*arguments)`` on the worker at a place, or on another if that is gone; returns a future."""
+    def submit(self, place: int | None, function: Callable, *arguments: Any) -> Any:
+        """Run ``function(*arguments)`` on the worker at a place, or on another if that is gone; returns a future.
+
+        Without a place, it runs where its arguments are.
+        """
         return self.client.submit(
             run_alone,
             function,
             *arguments,
             key=f"{function.__name__}-{uuid4().hex}",  # the scheduler learns how long tasks of one name take
-            workers=[self._address(place)],
-            allow_other_workers=True,
+            workers=None if place is None else [self._address(place)],
+            allow_other_workers=place is not None,
         )
 
     def tree(self, add: Callable, parts: Sequence[tuple[int, Any]]) -> Any:

@@ -16,7 +16,7 @@ from manykernels.banks.device.distances import DistanceStack
 from manykernels.banks.device.views import View
 from manykernels.banks.ladder_bank import LadderBank
 from manykernels.banks.placement import PRECISIONS, UNIT_ROUNDOFFS
-from manykernels.compute.gpu import Device, binary_rates, device_budget
+from manykernels.compute.gpu import Device, Rows, Tensor, binary_rates, device_budget
 from manykernels.kernels.ladder import GaussianLadder
 
 
@@ -51,7 +51,8 @@ class DeviceLadderBank(LadderBank):
         leaders = [owner.index(s) for s in range(len(sets))]
         views = [View(self.device, X[:, places[f][0]], "distance") for f in leaders]
         matrix = np.dtype(PRECISIONS[precision]).itemsize * X.shape[0] ** 2 * len(views)
-        hold = storage != "recomputed" and matrix <= device_budget(self.device)
+        left = device_budget(self.device) - self.device.fill_bytes(X.shape[0])
+        hold = storage != "recomputed" and matrix <= left
         self._stack = DistanceStack(self.device, views, dtype, hold)
         self._set_of = np.repeat(owner, [len(ladder) for ladder in ladders])
         units = np.array([view.unit for view in views])[self._set_of]
@@ -116,11 +117,13 @@ class DeviceLadderBank(LadderBank):
         chosen = np.flatnonzero(weights * self.scale)
         order, first = self._sorted(chosen)
         chosen = chosen[order]
-        K = self.device.zeros(self.n_samples, self.n_samples)
-        if chosen.size:
-            self._stack.add_sum((weights * self.scale)[chosen], self._rates[chosen], first, K)
-        K = self.device.torch.triu(K) + self.device.torch.triu(K, 1).T
-        return self.device.fetch_into(K, out)
+        coefficients, rates = (weights * self.scale)[chosen], self._rates[chosen]
+
+        def add(block: Tensor, rows: Rows) -> None:
+            if chosen.size:
+                self._stack.add_sum(coefficients, rates, first, block, rows)
+
+        return self.device.fill_symmetric(out, add)
 
     def tail(self, size: int) -> DeviceLadderBank:
         """Return the kernels on the last ``size`` samples, normalized as here."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from manykernels.banks.device.storage import Computed, DeviceStorage, Factors, Gaussians, Matrices
 from manykernels.banks.layout import SMALL_RANK, STORAGES, KernelsLeft
-from manykernels.compute.gpu import Device, device_budget
+from manykernels.compute.gpu import Device
 from manykernels.core.checks import check_choice
 from manykernels.kernels.base import Gaussian
 from manykernels.kernels.normalize import Normalization
@@ -25,16 +25,16 @@ def plan_device(
     *,
     storage: str,
     dtype: type,
+    budget: int,
 ) -> list[DeviceStorage]:
     """Choose a storage for each kernel: factors of small rank, distances for Gaussians, then matrices while they fit.
 
-    With ``storage="packed"`` every kernel is a matrix, with "recomputed" nothing is held, and with "rows" room is left
-    for the combined kernel.
+    With ``storage="packed"`` every kernel is a matrix, with "recomputed" nothing is held. Of the budget, bytes of the
+    device, room is left for the combined kernel: with "rows" for all of it, else for what is on its way to the CPU.
     """
     check_choice("storage", storage, STORAGES)
-    plan = _Plan(device, bound, X, normalization, sample_weight, device.dtype(dtype), np.dtype(dtype).itemsize)
-    if storage == "rows":
-        plan.budget -= plan.matrix
+    plan = _Plan(device, bound, X, normalization, sample_weight, dtype, budget)
+    plan.budget -= plan.matrix if storage == "rows" else device.fill_bytes(X.shape[0])
     if storage in ("auto", "factors", "rows"):
         plan.take_factors(X.shape[0] // 4 if storage == "factors" else min(SMALL_RANK, X.shape[0] // 4))
     if storage != "packed":
@@ -53,12 +53,12 @@ class _Plan(KernelsLeft):
         X: Any,
         normalization: Normalization,
         sample_weight: np.ndarray,
-        dtype: Any,
-        itemsize: int,
+        dtype: type,
+        budget: int,
     ) -> None:
-        super().__init__(bound, X, normalization, sample_weight, device_budget(device))
-        self.device, self.dtype = device, dtype
-        self.matrix = itemsize * X.shape[0] ** 2
+        super().__init__(bound, X, normalization, sample_weight, budget)
+        self.device, self.dtype = device, device.dtype(dtype)
+        self.matrix = np.dtype(dtype).itemsize * X.shape[0] ** 2
         self.storages: list[DeviceStorage] = []
 
     def take_factors(self, max_rank: int) -> None:

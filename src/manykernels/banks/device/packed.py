@@ -13,9 +13,11 @@ from manykernels.banks.offers import ROWS
 from manykernels.banks.packed import PackedBank
 from manykernels.banks.packed_storage import PackedStorage
 from manykernels.banks.placement import PRECISIONS
+from manykernels.banks.recomputed_storage import RecomputedStorage
+from manykernels.banks.room import Room
 from manykernels.banks.storage import Storage, held_here
-from manykernels.compute.gpu import Device, Tensor
-from manykernels.compute.triangles import triangle_size
+from manykernels.compute.gpu import Device, Rows, Tensor
+from manykernels.compute.triangles import pack_block, triangle_size
 from manykernels.kernels.normalize import Normalization
 from manykernels.kernels.shared_distances import BoundKernel
 
@@ -37,6 +39,8 @@ class DeviceBank(PackedBank):
     storages : list of DeviceStorage
     comes_back : bool
         Whether a subset is always on the CPU.
+    room : Room
+        Of the CPU, for such subsets.
 
     Examples
     --------
@@ -56,8 +60,9 @@ class DeviceBank(PackedBank):
         storages: Sequence[DeviceStorage],
         precision: str,
         comes_back: bool = False,
+        room: Room | None = None,
     ) -> None:
-        super().__init__(bound, X, normalization, sample_weight, [], precision)
+        super().__init__(bound, X, normalization, sample_weight, [], precision, room)
         self.device, self._comes_back = device, comes_back
         # They offer what the bank asks for; the packed rows that only blocks on the CPU need, they do not.
         self.storages: Any = list(storages)
@@ -69,43 +74,44 @@ class DeviceBank(PackedBank):
 
     def fill(self, weights: np.ndarray, out: np.ndarray) -> np.ndarray:
         """Write sum_k weights[k] K_k for weights of any sign to ``out``."""
-        K = self.device.zeros(self.n_samples, self.n_samples)
-        for storage in self.storages:
-            storage.add_to(K, weights[storage.indices])
-        # Blocks of rows may differ in the last digit from those of columns.
-        K = self.device.torch.triu(K) + self.device.torch.triu(K, 1).T
-        return self.device.fetch_into(K, out)
+
+        def add(block: Tensor, rows: Rows) -> None:
+            for storage in self.storages:
+                storage.add_to(block, weights[storage.indices], rows)
+
+        return self.device.fill_symmetric(out, add)
 
     def subset(self, indices: np.ndarray) -> PackedBank:
         """Return the bank of a few of the kernels: on the device, or on the CPU where samples are few."""
         indices = self._chosen(indices)
         bound = [self.bound[int(k)] for k in indices]
-        arguments = bound, self.X, self.normalization.take(indices), self.sample_weight
+        normalization = self.normalization.take(indices)
+        arguments = bound, self.X, normalization, self.sample_weight
         if self._comes_back or self.n_samples <= _FEW_SAMPLES:
-            return PackedBank(*arguments, [self._fetched(indices)], self.precision)
+            dtype, every = PRECISIONS[self.precision], np.arange(indices.size)
+            count = self.room.take(indices.size, np.dtype(dtype).itemsize * triangle_size(self.n_samples))
+            parts: list[Storage] = [self._fetched(indices[:count])] if count else []
+            if count < indices.size:
+                parts.append(RecomputedStorage(bound, every[count:], self.X, normalization, dtype))
+            return PackedBank(*arguments, parts, self.precision, self.room)
         storages = [storage.subset(indices) for storage in self.storages]
         held = [storage for storage in storages if storage is not None]
-        return DeviceBank(*arguments, self.device, held, self.precision)
+        return DeviceBank(*arguments, self.device, held, self.precision, room=self.room)
 
     def _fetched(self, indices: np.ndarray) -> Storage:
-        """Return the triangles of some kernels, in memory on the CPU."""
+        """Return the triangles of kernels, in memory on the CPU; room for them was taken."""
         n, device = self.n_samples, self.device
-        dtype = PRECISIONS[self.precision]
-        stack: np.ndarray = np.empty((indices.size, triangle_size(n)), dtype)
-        top, right = device.torch.triu_indices(n, n, device=device.where)
+        stack: np.ndarray = np.empty((indices.size, triangle_size(n)), PRECISIONS[self.precision])
         for storage in self.storages:
             places, local = held_here(storage.indices, indices)
 
-            def triangles(
-                kernels: slice, _: slice, storage: DeviceStorage = storage, local: np.ndarray = local
-            ) -> Tensor:
-                return device.torch.stack(
-                    [storage.values(local[[k]], slice(None))[0][top, right] for k in range(kernels.start, kernels.stop)]
-                )
+            def values(kernels: slice, rows: slice, storage: Any = storage, local: np.ndarray = local) -> Tensor:
+                return storage.values(local[kernels], rows)
 
-            for kernels, _, matrices in device.sweep(local.size, 1, n * n, triangles):
-                stack[places[kernels]] = matrices.cpu().numpy()
-        return PackedStorage(np.arange(indices.size), stack, n)
+            for kernels, rows, blocks in device.sweep(local.size, n, n, values):
+                for place, block in zip(places[kernels], blocks, strict=True):
+                    pack_block(block.cpu().numpy(), rows.start, stack[place])
+        return PackedStorage(np.arange(indices.size), self.room.guard(stack), n)
 
     def tail(self, size: int) -> DeviceBank:
         """Return the kernels on the last ``size`` samples, normalized as here."""
@@ -118,6 +124,7 @@ class DeviceBank(PackedBank):
             [storage.tail(size) for storage in self.storages],
             self.precision,
             self._comes_back,
+            self.room,
         )
         tail.spare = self.spare_beside_tail(size)
         return tail
