@@ -90,3 +90,14 @@ def test_weights_count_as_copies():
 def test_values_that_leave_the_range_of_doubles_are_refused():
     with pytest.raises(ValueError, match="Column 1 of X is too large to be standardized"):
         ColumnScales(np.zeros(2), np.array([1.0, 1e-10])).of(np.array([[1.0, 1e300]]))
+
+
+def test_rows_without_weight_say_nothing():
+    X, weights = data(), np.ones(60)
+    weights[::2] = 0.0
+    np.testing.assert_array_equal(learned(X, weights).scale, learned(X[1::2], np.ones(30)).scale)
+    whole = ColumnMoments.of(X, np.ones(60))
+    for nothing in (ColumnMoments.of(X[:0], np.ones(0)), ColumnMoments.of(X, np.zeros(60))):
+        for moments in (nothing.merged(whole), whole.merged(nothing)):
+            np.testing.assert_allclose(moments.mean, whole.mean)
+            np.testing.assert_allclose(moments.deviation, whole.deviation)

@@ -48,7 +48,10 @@ class ColumnMoments:
         """
         from sklearn.preprocessing import StandardScaler  # noqa: PLC0415 - of many modules, and not always needed
 
-        X = dense(X)
+        used = weights > 0
+        X, weights = dense(X)[used] if not used.all() else dense(X), weights[used]
+        if not len(X):
+            return cls(*np.zeros((3, X.shape[1])))
         known = ~np.isnan(X)
         total = weights @ known
         # Powers of two round nothing.

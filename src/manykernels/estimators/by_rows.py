@@ -93,6 +93,10 @@ def read_on_workers(estimator: Any, client: Any, X: Any, y: Any, sample_weight: 
     kernels = as_bank(estimator.kernels, meta).written_out()
     if allow_nan:
         source.check_views(kernels, meta)
+    scales = source.column_scales() if estimator._standardizes(meta) else None
+    if scales is not None:
+        estimator.column_means_, estimator.column_scales_ = scales.location, scales.scale
+        source = source.in_units(scales)
     return RowTraining(client, source, meta, kernels)
 
 

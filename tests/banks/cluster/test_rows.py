@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.datasets import make_classification
 
 from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, load, mkl_path
@@ -508,3 +509,18 @@ def test_kernels_that_say_how_they_are_held_are_refused_on_workers(client):
     for settings, words in (({}, "n_jobs='dask'"), ({"approximation": "fourier"}, "approximation='fourier'")):
         with pytest.raises(TypeError, match=rf"^{words} cannot hold kernels as Held\.hold would"):
             MKLClassifier(Held([Gaussian(1.0)]), n_jobs="dask", **settings).fit(X, y)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+def test_standard_kernels_learn_the_units_of_columns_where_the_rows_are(client, form):
+    da = pytest.importorskip("dask.array")
+    X, y = data()
+    X = X * [1e5, 1e-3, 1.0] + [1e7, 0.0, 3.0]
+    weight = np.random.default_rng(1).integers(0, 3, 240).astype(float)
+    settings = {"approximation": "nystroem", "rank": 20, "norm": 2, "random_state": 0}
+    model = MKLRegressor(**settings, n_jobs=client).fit(form(X), y, sample_weight=weight)
+    mean = np.average(X, axis=0, weights=weight)
+    np.testing.assert_allclose(model.column_means_, mean, rtol=1e-12)
+    np.testing.assert_allclose(model.column_scales_, np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weight)))
+    assert model.score(X, y) > 0.9
+    np.testing.assert_allclose(model.predict(da.from_array(X, chunks=(100, 3))), model.predict(X), rtol=1e-9)

@@ -156,8 +156,9 @@ class _Parts:
             return [futures[p] for p in self._cuts[b]]
         first = np.concatenate([[0], np.cumsum(self._lengths_of or [])]).astype(int)
         rows = slice(first[self._cuts[b][0]], first[self._cuts[b][-1] + 1])
-        if b == 0 and len(data) != first[-1] and not hasattr(data, "tocsr"):
-            raise ValueError(f"X has {first[-1]} rows, but y or sample_weight has {len(data)}.")
+        n_rows = data.shape[0] if hasattr(data, "shape") else len(data)  # a sparse matrix has no length
+        if b == 0 and n_rows != first[-1]:
+            raise ValueError(f"X has {first[-1]} rows, but y or sample_weight has {n_rows}.")
         rows_sent = data.iloc[rows] if hasattr(data, "iloc") else data[rows]
         return [self._workers.send(rows_sent, to=b)]
 

@@ -20,6 +20,7 @@ from manykernels.banks.offers import FEATURES
 from manykernels.banks.packed import PackedBank, bank_of_features
 from manykernels.banks.placement import PRECISIONS
 from manykernels.banks.planning import COARSE_BYTES
+from manykernels.compute.columns import ColumnMoments, ColumnScales
 from manykernels.core.protocols import Measured
 from manykernels.core.targets import Targets
 from manykernels.kernels.kernel_bank import KernelBank
@@ -59,6 +60,16 @@ class RowSource:
     def check_views(self, kernels: KernelBank, table: Any) -> None:
         """Raise ValueError if a row is NaN in some but not all of the columns that a kernel sees."""
         self.raw.each(on_row_block.check_views, kernels, table)
+
+    def column_scales(self) -> ColumnScales | None:
+        """Return where the columns lie and how far they spread; None where they are very many and sparse."""
+        parts = [moments for moments in self.raw.each(on_row_block.column_moments) if moments is not None]
+        return ColumnMoments.total(parts).scales() if len(parts) == self.sizes.size else None
+
+    def in_units(self, scales: ColumnScales) -> RowSource:
+        """Return the rows in units of the columns; those that came are not kept beside them."""
+        shapes = [(int(size), self.shape[1]) for size in self.sizes]
+        return RowSource(self.raw.derived(on_row_block.in_units, scales, replaces=True), shapes)
 
     @cached_property
     def class_counts(self) -> tuple[np.ndarray, np.ndarray]:

@@ -8,16 +8,18 @@ lost is computed anew from its rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from manykernels.banks.features import traces_of
+from manykernels.compute.columns import ColumnMoments, ColumnScales
 from manykernels.core.samples import LEAST_WEIGHT
 from manykernels.core.targets import Targets
 from manykernels.kernels.feature_maps import FeatureMaps
 from manykernels.kernels.shared_distances import BoundKernel
+from manykernels.kernels.standard import is_wide_and_sparse
 from manykernels.losses import Loss
 
 _ROWS = 4096  # at a time, so that what is made of them stays small
@@ -135,6 +137,16 @@ def classes_of(raw: RawBlock) -> tuple[np.ndarray, np.ndarray]:
     used = raw.weight > 0
     classes, codes = np.unique(raw.y[used], return_inverse=True)
     return classes, np.bincount(codes, raw.weight[used], minlength=classes.size)
+
+
+def column_moments(raw: RawBlock) -> ColumnMoments | None:
+    """Return the moments of the columns; None where they are too many and sparse to be told apart."""
+    return None if is_wide_and_sparse(raw.X) else ColumnMoments.of(raw.X, raw.weight)
+
+
+def in_units(raw: RawBlock, scales: ColumnScales) -> RawBlock:
+    """Return the rows in units of the columns."""
+    return replace(raw, X=scales.of(raw.X))
 
 
 def moments_of(raw: RawBlock) -> np.ndarray:
