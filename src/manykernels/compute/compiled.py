@@ -45,10 +45,10 @@ def njit(cache: bool = False, **options: Any) -> Callable[[Callable], Any]:
     >>> twice(4)
     8
     """
-    return lambda function: Compiled(function, cache, options)
+    return lambda function: Deferred(function, cache, options)
 
 
-class Compiled:
+class Deferred:
     """A function that Numba compiles when it is first called.
 
     Other compiled functions that it calls are found under their names in its module. Numba knows its own functions
@@ -69,7 +69,7 @@ class Compiled:
             if self._made is None:
                 known = self._function.__globals__
                 for name in _names_in(self._function.__code__):
-                    if isinstance(known.get(name), Compiled):
+                    if isinstance(known.get(name), Deferred):
                         known[name] = known[name].made()
                 self._made = _compiled(self._function, self._cache, self._options)
         return self._made
@@ -86,8 +86,9 @@ def _names_in(code: CodeType) -> Iterator[str]:
 def _compiled(function: Callable, cache: bool, options: dict[str, Any]) -> Callable:
     import numba  # noqa: PLC0415 - it takes as long as all the rest of this package
 
+    njit: Any = numba.njit
     try:
-        return numba.njit(cache=cache, no_cfunc_wrapper=True, **options)(function)
+        return njit(cache=cache, no_cfunc_wrapper=True, **options)(function)
     except RuntimeError:  # there is no folder to write to
         return _kept_elsewhere(function, options)
 

@@ -111,7 +111,7 @@ def ufo_path(
     for alpha in np.sort(np.asarray(alphas, dtype=float))[::-1].tolist():
         model = kind(kernels, **{**parameters, "alpha": alpha})
         model._check_parameters()
-        vars(model).update(told)  # by the data, which are read once
+        model.__dict__.update(told)  # by the data, which are read once
         interrupted = model._learn(task, warm)
         if warm.start is not None:
             # What was learned with another alpha counts as one epoch, which new steps soon outweigh.

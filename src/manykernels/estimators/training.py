@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from manykernels.banks import Data
-from manykernels.compute.columns import ColumnMoments, ColumnScales
+from manykernels.compute.column_units import ColumnMoments, ColumnScales
 from manykernels.compute.scales import weighted_mean
 from manykernels.core.rows import CheckedRows, is_on_disk, refuse_row_source
 from manykernels.core.samples import LEAST_WEIGHT, Samples, distinct_samples

@@ -46,6 +46,7 @@ class KernelBank:
     def __init__(self, kernels: Iterable[Kernel | GaussianLadder | KernelBank], *, standardize: bool = False) -> None:
         if isinstance(kernels, (Kernel, str)) or not isinstance(kernels, Iterable):
             raise TypeError(f"kernels must be a list of kernels, got {kernels!r}.")
+        self.standardize: bool = standardize
         flat: list[Kernel | GaussianLadder] = []
         for entry in kernels:
             if isinstance(entry, KernelBank):
@@ -60,7 +61,6 @@ class KernelBank:
         if not flat:
             raise ValueError("kernels is empty: at least one kernel is needed.")
         self.kernels: list[Kernel | GaussianLadder] = flat
-        self.standardize = standardize
 
     @classmethod
     @one_blas_thread()

@@ -20,7 +20,7 @@ from manykernels.banks.offers import FEATURES
 from manykernels.banks.packed import PackedBank, bank_of_features
 from manykernels.banks.placement import PRECISIONS
 from manykernels.banks.planning import COARSE_BYTES
-from manykernels.compute.columns import ColumnMoments, ColumnScales
+from manykernels.compute.column_units import ColumnMoments, ColumnScales
 from manykernels.core.protocols import Measured
 from manykernels.core.targets import Targets
 from manykernels.kernels.kernel_bank import KernelBank

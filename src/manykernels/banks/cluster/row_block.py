@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from manykernels.banks.features import traces_of
-from manykernels.compute.columns import ColumnMoments, ColumnScales
+from manykernels.compute.column_units import ColumnMoments, ColumnScales
 from manykernels.core.samples import LEAST_WEIGHT
 from manykernels.core.targets import Targets
 from manykernels.kernels.feature_maps import FeatureMaps

@@ -28,7 +28,7 @@ class ColumnMoments:
     Examples
     --------
     >>> import numpy as np
-    >>> from manykernels.compute.columns import ColumnMoments
+    >>> from manykernels.compute.column_units import ColumnMoments
     >>> X, one = np.array([[1.0, 5.0], [3.0, 5.0], [5.0, 5.0]]), np.ones(3)
     >>> parts = [ColumnMoments.of(X[rows], one[rows]) for rows in (slice(1), slice(1, 3))]
     >>> scales = ColumnMoments.total(parts).scales()
@@ -97,7 +97,7 @@ class ColumnScales:
     Examples
     --------
     >>> import numpy as np
-    >>> from manykernels.compute.columns import ColumnScales
+    >>> from manykernels.compute.column_units import ColumnScales
     >>> ColumnScales(np.array([3.0, 5.0]), np.array([2.0, 1.0])).of(np.array([[1.0, 5.0], [np.nan, 6.0]]))
     array([[-1.,  0.],
            [nan,  1.]])

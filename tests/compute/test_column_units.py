@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.preprocessing import StandardScaler
 
-from manykernels.compute.columns import ColumnMoments, ColumnScales
+from manykernels.compute.column_units import ColumnMoments, ColumnScales
 
 ONE = np.ones(60)
 
