@@ -110,7 +110,7 @@ def test_repeated_rows_keep_the_certificate():
     rng = np.random.default_rng(4)
     X = rng.normal(size=(30, 3))[rng.integers(0, 30, 60)]
     y = np.where(X[:, 0] + 0.3 * X[:, 1] ** 2 > 0.2, 1.0, -1.0)
-    model = MKLClassifier(norm=2.0, loss="squared_hinge", normalize=None, tol=1e-5).fit(X, y)
+    model = MKLClassifier(standard_bank(X), norm=2.0, loss="squared_hinge", normalize=None, tol=1e-5).fit(X, y)
     views = [X if kernel.columns is None else X[:, [kernel.columns]] for kernel in standard_bank(X)]
     grams = [kernel.compute(V, V) for kernel, V in zip(standard_bank(X), views, strict=True)]
     primal, _, gap = recompute(model, grams, y, 1.0, "squared_hinge", 2.0)

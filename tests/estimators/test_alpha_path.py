@@ -5,11 +5,13 @@ import pytest
 
 from manykernels import UFOMKLClassifier, ufo_path
 from manykernels.estimators import ufo
+from manykernels.kernels import standard_bank
 from tests.estimators.test_ufo import X2, Y2
 
 
 def test_the_path_begins_with_no_kernel_and_takes_in_more():
-    path = ufo_path("standard", X2, Y2, n_alphas=6, epochs=20, random_state=0)
+    kernels = standard_bank(X2)
+    path = ufo_path(kernels, X2, Y2, n_alphas=6, epochs=30, random_state=0)
     counts = [point.n_kernels for point in path]
     assert counts[0] == 0
     assert counts == sorted(counts)
@@ -17,7 +19,7 @@ def test_the_path_begins_with_no_kernel_and_takes_in_more():
     alphas = [point.alpha for point in path]
     assert alphas == sorted(alphas, reverse=True)
     assert path[0].model.objective_ == pytest.approx(len(Y2))  # the losses at 0
-    cold = UFOMKLClassifier(alpha=alphas[3], epochs=200, random_state=0).fit(X2, Y2)
+    cold = UFOMKLClassifier(kernels, alpha=alphas[3], epochs=200, random_state=0).fit(X2, Y2)
     assert path[3].model.objective_ == pytest.approx(cold.objective_, rel=0.01)
 
 

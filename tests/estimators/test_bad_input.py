@@ -82,7 +82,7 @@ FOR_BOTH = [
     {"norm": "2"},
     {"norm": None},
     {"norm": True},
-    {"loss": "huber"},
+    {"loss": "cauchy"},
     {"solver": "magic"},
     {"normalize": "max"},
     {"combination": "product of sums"},

@@ -1,5 +1,7 @@
 """What is saved loads: every estimator, kernel, norm, loss, approximation and combination, with equal predictions."""
 
+import importlib
+import pkgutil
 import warnings
 
 import numpy as np
@@ -184,7 +186,10 @@ def test_kernels(name, approximation, tmp_path):
 
 
 def classes_of_the_library(kind):
-    """All subclasses that can be made."""
+    """All subclasses that can be made, of every module of the package."""
+    for module in pkgutil.walk_packages(manykernels.__path__, "manykernels."):
+        if module.name != "manykernels.compute.fused":  # needs Triton
+            importlib.import_module(module.name)
 
     def below(kind):
         for derived in kind.__subclasses__():

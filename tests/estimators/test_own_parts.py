@@ -25,7 +25,7 @@ from manykernels.losses import EpsilonInsensitive, Hinge, Logistic, MulticlassHi
 from manykernels.norms import ElasticNorm, LpNorm, LpPenalty, Penalty
 from manykernels.outer.greedy import greedy
 from manykernels.outer.group_lasso import group_lasso
-from tests.contracts.test_losses import Huber
+from tests.contracts.test_losses import UserHuber as Huber
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 3))

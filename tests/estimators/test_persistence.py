@@ -15,6 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from manykernels import MKLClassifier, MKLRegressor, load
+from manykernels.compute.column_units import ColumnScales
 from manykernels.estimators.archive import VERSION
 from manykernels.kernels import Dirichlet, Gaussian, Kernel, KernelBank, Linear, Overlap, Polynomial, Precomputed
 from manykernels.norms import LpNorm, MixedNorm
@@ -328,9 +329,8 @@ def test_the_file_holds_active_kernels_and_support_vectors_only(tmp_path):
     assert n_active < len(model.weights_) / 2
     (predictor,) = manifest["predictors"]
     assert [kernel["name"] for kernel in predictor["kernels"]] == [model.kernel_names_[k] for k in model.active_]
-    np.testing.assert_array_equal(
-        np.unique(arrays["arrays/predictor0_X.npy"], axis=0), np.unique(gap[model.support_], axis=0)
-    )
+    support = ColumnScales(model.column_means_, model.column_scales_).of(gap[model.support_])
+    np.testing.assert_array_equal(np.unique(arrays["arrays/predictor0_X.npy"], axis=0), np.unique(support, axis=0))
     others = [name for name, array in arrays.items() if len(gap) in array.shape]
     assert others == []  # nothing is kept for each training sample
 

@@ -46,7 +46,7 @@ def raw(n=80, seed=0):
     rng = np.random.default_rng(seed)
     Z = rng.normal(size=(n, 4))
     y = Z[:, 0] + np.sin(2 * Z[:, 1]) + 0.1 * rng.normal(size=n)
-    return np.column_stack([1e9 + 1e3 * Z[:, 0], 1e-6 * Z[:, 1], Z[:, 2] - 40.0, np.full(n, 7.0), Z[:, 3]]), y
+    return np.column_stack([1e5 + 1e3 * Z[:, 0], 1e-6 * Z[:, 1], Z[:, 2] - 40.0, np.full(n, 7.0), Z[:, 3]]), y
 
 
 def fitted(estimator, X, y):

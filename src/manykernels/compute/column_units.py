@@ -10,8 +10,9 @@ import numpy as np
 
 from manykernels.compute.pairwise import dense, power_of_two
 
-# A column whose mean and deviation are those of a standardized one up to this stays as it is, bit by bit.
-_NEAR = 1e-8
+# Standardized values are rounded to this part of a deviation, far below what kernels of standardized columns see. So the
+# last bits of a mean, which depend on the order of rows and on what others have rounded before, decide nothing.
+_GRAIN = 2.0**-28
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class ColumnMoments:
     def of(cls, X: Any, weights: np.ndarray) -> ColumnMoments:
         """Return the moments of rows X (n, n_columns), an array or a CSR matrix, with weights (n,).
 
-        They are scikit-learn's, bit by bit, also where their squares would overflow.
+        They are scikit-learn's, also where their squares would overflow.
         """
         from sklearn.preprocessing import StandardScaler  # noqa: PLC0415 - of many modules, and not always needed
 
@@ -81,9 +82,7 @@ class ColumnMoments:
 
     def scales(self) -> ColumnScales:
         """Return the mean and the standard deviation of each column; a constant one has the scale 1."""
-        scale = np.where(self.deviation > 0, self.deviation, 1.0)
-        stays = (np.abs(self.mean) <= _NEAR) & (np.abs(scale - 1.0) <= _NEAR)
-        return ColumnScales(np.where(stays, 0.0, self.mean), np.where(stays, 1.0, scale))
+        return ColumnScales(self.mean, np.where(self.deviation > 0, self.deviation, 1.0))
 
 
 @dataclass(frozen=True)
@@ -107,12 +106,10 @@ class ColumnScales:
     scale: np.ndarray
 
     def of(self, X: Any) -> np.ndarray:
-        """Return the rows of X, an array or a CSR matrix, in these units: X itself where nothing changes."""
+        """Return the rows of X, an array or a CSR matrix, in these units."""
         X = dense(X)
-        if not np.any(self.location) and np.all(self.scale == 1.0):
-            return X
         with np.errstate(over="ignore", invalid="ignore"):
-            scaled = (X - self.location) / self.scale
+            scaled = np.rint((X - self.location) / (self.scale * _GRAIN)) * _GRAIN
         if np.any(np.isinf(scaled)):
             column = int(np.flatnonzero(np.isinf(scaled).any(axis=0))[0])
             raise ValueError(

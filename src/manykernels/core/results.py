@@ -21,7 +21,7 @@ _USELESS = 100.0
 # coarse.
 UNSAID_SHARE = 0.1
 # The same where the tolerance is not reached, and how far below it one stays that is to be within it.
-_UNSAID, _LAST_BITS = 1e-6, 1e-12
+_UNSAID, _LAST_BITS = 1e-5, 1e-12
 
 
 @dataclass(frozen=True)

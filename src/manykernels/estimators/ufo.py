@@ -136,7 +136,7 @@ class UFOMKLClassifier(ClassifierMixin, StreamingUFO):
     >>> from manykernels import UFOMKLClassifier
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = UFOMKLClassifier(alpha=0.02, loss="multiclass_hinge", epochs=50, random_state=0).fit(X, y)
+    >>> model = UFOMKLClassifier(alpha=0.03, loss="multiclass_hinge", epochs=50, random_state=0).fit(X, y)
     >>> bool(model.score(X, y) > 0.95), bool(model.gap_ < 0.01)
     (True, True)
     >>> len(model.weights_), len(model.active_) < 30

@@ -220,7 +220,7 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         forms = (result.norms[active] / result.coef[active]) ** 2
         form_errors = unit * sizes[active] * float(np.sum(result.beta**2))
         stretched = 0.5 * float(np.max(form_errors / forms, initial=0.0)) * np.abs(outputs)
-        last = LAST_BIT * (np.abs(outputs) + abs(self._offset))
+        last = np.minimum(LAST_BIT * (np.abs(outputs) + abs(self._offset)), np.abs(outputs))
         with quiet():
             moved = theta.moved_losses(outputs, error + stretched + last)
             moved += theta.moved_dual(unit * sizes * float(np.sum(theta.dual_point() ** 2)))
