@@ -6,15 +6,13 @@ and on each. `norm=1` selects few of the 143 kernels; `feature_importances_` div
 
 from sklearn.datasets import load_diabetes
 from sklearn.model_selection import cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from manykernels import MKLRegressor
 
 X, y = load_diabetes(return_X_y=True, as_frame=True)
 y = (y - y.mean()) / y.std()
-model = make_pipeline(StandardScaler().set_output(transform="pandas"), MKLRegressor(norm=1.0, C=1.0))
+model = MKLRegressor(norm=1.0, C=1.0)
 print(f"cross-validated R2 {cross_val_score(model, X, y, cv=5).mean():.3f}")
-learned = model.fit(X, y)[-1]
+learned = model.fit(X, y)
 for feature, importance in sorted(zip(X.columns, learned.feature_importances_, strict=True), key=lambda pair: -pair[1]):
     print(f"{importance:6.3f}  {feature}")

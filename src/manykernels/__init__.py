@@ -2,11 +2,9 @@
 
 >>> from manykernels import MKLClassifier
 >>> from sklearn.datasets import load_breast_cancer
->>> from sklearn.pipeline import make_pipeline
->>> from sklearn.preprocessing import StandardScaler
 >>> X, y = load_breast_cancer(return_X_y=True)
->>> model = make_pipeline(StandardScaler(), MKLClassifier()).fit(X[:400], y[:400])
->>> bool(model[-1].gap_ <= 1e-3)
+>>> model = MKLClassifier().fit(X[:400], y[:400])
+>>> bool(model.gap_ <= 1e-3)
 True
 """
 

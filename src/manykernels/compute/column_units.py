@@ -10,8 +10,8 @@ import numpy as np
 
 from manykernels.compute.pairwise import dense, power_of_two
 
-# Standardized values are rounded to this part of a deviation, far below what kernels of standardized columns see. So the
-# last bits of a mean, which depend on the order of rows and on what others have rounded before, decide nothing.
+# Standardized values are rounded to this part of a deviation, far below what kernels of standardized columns see. So
+# the last bits of a mean, which depend on the order of rows and on what others have rounded before, decide nothing.
 _GRAIN = 2.0**-28
 
 

@@ -40,8 +40,9 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     ----------
     kernels : "standard", list of Kernel, KernelBank or Family, default "standard"
         "standard" is Gaussians of ten widths and polynomials of degree 1 to 3, on all features and on each
-        one; it suits features of unit variance. A list or a bank may hold GaussianLadders, whose kernels come
-        after all others in ``weights_`` and ``kernel_names_``. Or a family of kernels that is not a list
+        one. They see each column less its mean and divided by its deviation, both learned on the training data, so
+        that no scaler is needed; other kernels see X as it is. A list or a bank may hold GaussianLadders, whose kernels
+        come after all others in ``weights_`` and ``kernel_names_``. Or a family of kernels that is not a list
         (ProductKernels, GaussianFamily, DirichletFamily): those that are selected are then the kernels of the model.
     norm : float p in [1, inf] or norm, default 1.0
         1 selects few kernels, 2 uses many, inf weighs all equally.
@@ -135,6 +136,8 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         Whether the loss gives probabilities, without calibration.
     temperature_scale_ : float
         Factor that turns decision values into probabilities; 1 unless calibrated.
+    column_means_, column_scales_ : ndarrays of shape (n_features,)
+        Only with kernels that standardize: what is taken off each column, and what the rest is divided by.
     feature_importances_ : ndarray of shape (n_features,)
         Each kernel's weight divided over its columns; sums to 1.
     n_features_in_ : int
