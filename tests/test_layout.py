@@ -2,9 +2,12 @@
 
 import ast
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
+
+import manykernels
 
 TESTS = Path(__file__).parent
 SOURCE = TESTS.parent / "src" / "manykernels"
@@ -41,3 +44,18 @@ def test_no_module_is_hidden_by_a_name_that_its_package_imports(init):
     imports = [node for node in ast.parse(init.read_text(encoding="utf-8")).body if isinstance(node, ast.ImportFrom)]
     names = {alias.asname or alias.name for node in imports for alias in node.names}
     assert not names & {path.stem for path in init.parent.glob("*.py")}
+
+
+def test_what_is_said_of_the_release_is_one_version():
+    root = TESTS.parent
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    citation = (root / "CITATION.cff").read_text(encoding="utf-8")
+    assert re.search(r"^version: (\S+)$", citation, re.MULTILINE)[1] == project["version"] == manykernels.__version__
+
+
+def test_continuous_integration_tries_every_declared_python():
+    root = TESTS.parent
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    declared = re.findall(r"Programming Language :: Python :: (3\.\d+)", "\n".join(project["classifiers"]))
+    workflow = (root / ".github" / "workflows" / "tests.yml").read_text(encoding="utf-8")
+    assert re.findall(r"\d\.\d+", re.search(r"python: \[(.*)\]", workflow)[1]) == declared

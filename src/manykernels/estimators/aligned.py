@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -48,6 +48,11 @@ TargetOf = Callable[[np.ndarray, np.ndarray], Target]
 
 class AlignedEstimator(KernelEstimator):
     """Base class; see TwoStageMKLClassifier, TwoStageMKLRegressor and AlignedKernel."""
+
+    alignment_: float
+    alignment_bound_: float
+    held_out_alignment_: float
+    shrinkage_: float | None
 
     def _check_parameters(self) -> None:
         check_parameters(self, _CHECKS)
@@ -258,7 +263,7 @@ verbose
         keep(self, locals())
 
     @one_blas_thread()
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the kernel.
 
         Parameters

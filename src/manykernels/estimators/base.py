@@ -42,6 +42,16 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
 
     # -- parameters -----------------------------------------------------------------------------------------
 
+    # What a fit sets, besides what all estimators have.
+    dual_coef_: np.ndarray
+    support_: np.ndarray
+    intercept_: np.ndarray
+    objective_: float
+    dual_objective_: float
+    n_inner_solves_: int
+    approximation_error_: np.ndarray
+    ranks_: np.ndarray
+
     # Of estimators that have no such parameter: one task shares its weights with nobody.
     probability: bool = False
     shared_weights: bool = True

@@ -161,6 +161,10 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     (True, True)
     """
 
+    classes_: np.ndarray
+    gives_probabilities_: bool
+    temperature_scale_: float
+
     def __init__(
         self,
         kernels: Any = "standard",

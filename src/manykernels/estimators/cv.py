@@ -7,7 +7,7 @@ import re
 import textwrap
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -38,6 +38,11 @@ class _Chooser(BaseMKL):
     """The search that both estimators share."""
 
     _single: type[BaseMKL]
+    C_: float
+    norm_: Any
+    scores_: np.ndarray
+    best_score_: float
+    best_estimator_: Any
 
     def __init__(
         self,
@@ -52,7 +57,7 @@ class _Chooser(BaseMKL):
         keep(self, {"kernels": kernels, "Cs": Cs, "norms": norms, "cv": cv, "scoring": scoring, **others})
 
     @one_blas_thread()
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> _Chooser:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose C and the norm by cross-validation, then fit on all samples.
 
         In each fold the kernels are computed once for the whole path of C and norms; each point of the path starts from

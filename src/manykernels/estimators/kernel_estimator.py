@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from manykernels.banks import Data, Placement, Recipe, bind, on_workers
 from manykernels.compute.threads import one_blas_thread
+from manykernels.core.results import Step
 from manykernels.core.rows import CheckedRows, is_dask, is_on_disk, refuse_row_source
 from manykernels.estimators.predictor import Predictor
 from manykernels.estimators.training import in_units, set_columns, table_of
@@ -29,6 +30,23 @@ class KernelEstimator(BaseEstimator):
     """Base class; it has the parameters ``kernels`` and ``missing``, and once fitted ``_predictors``."""
 
     _predictors: list[Predictor]
+    # What a fit sets; each estimator describes its own.
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+    column_means_: np.ndarray
+    column_scales_: np.ndarray
+    weights_: np.ndarray
+    kernel_names_: Sequence[str]
+    kernel_groups_: Sequence[str]
+    group_names_: list[str]
+    group_weights_: np.ndarray
+    active_: np.ndarray
+    feature_importances_: np.ndarray
+    gap_: float
+    gap_is_exact_: bool
+    converged_: bool
+    n_iter_: int
+    trace_: list[Step]
     # Of estimators that have no such parameter.
     approximation: str | None = None
     center: bool = False
@@ -78,7 +96,7 @@ class KernelEstimator(BaseEstimator):
             delattr(self, name)
 
     @one_blas_thread()
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the kernel weights and the predictor.
 
         Parameters

@@ -48,7 +48,7 @@ class PathPoint:
 
     C: float
     norm: Any
-    model: Any
+    model: MKLClassifier | MKLRegressor
     interrupted: bool = False
 
     @property

@@ -107,7 +107,7 @@ def save(estimator: KernelEstimator, path: Any, extra: dict | None = None) -> No
     write_archive(path, manifest, arrays.contents)
 
 
-def load(path: Any, kernels: Iterable[type[Kernel]] = ()) -> Any:
+def load(path: Any, kernels: Iterable[type[Kernel]] = ()) -> KernelEstimator:
     """Read a model that :meth:`MKLClassifier.save` wrote.
 
     Parameters

@@ -51,6 +51,9 @@ def _learner_has(method: str) -> Any:
 class _TwoStage(ContributionsMixin, AlignedEstimator):
     """Base class; see TwoStageMKLClassifier and TwoStageMKLRegressor."""
 
+    best_params_: dict[str, Any]
+    learner_: Any
+
     def __init__(
         self,
         kernels: Any = "standard",

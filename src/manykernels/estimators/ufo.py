@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
@@ -171,6 +171,8 @@ class UFOMKLClassifier(ClassifierMixin, StreamingUFO):
         keep(self, locals())
 
     _offset = 0.0
+    classes_: np.ndarray
+    gives_probabilities_: bool
 
     def _prepare(self, given: Any, y: Any, sample_weight: Any) -> Task:
         self.gives_probabilities_ = self._loss().gives_probabilities
@@ -183,7 +185,7 @@ class UFOMKLClassifier(ClassifierMixin, StreamingUFO):
         return Task(training, loss, loss.targets_of(targets.codes(y)), targets.costs(y, training.samples.weight))
 
     @one_blas_thread()
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> UFOMKLClassifier:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Go on learning from new samples, each looked at once, in order.
 
         With kernels that have finite feature maps, memory does not grow; otherwise the samples at which a step was
@@ -382,7 +384,7 @@ class UFOMKLRegressor(RegressorMixin, StreamingUFO):
         return (training.target - self._offset)[:, None]
 
     @one_blas_thread()
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> UFOMKLRegressor:
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Go on learning from new samples, each looked at once, in order; see :meth:`UFOMKLClassifier.partial_fit`.
 
         Parameters

@@ -111,6 +111,14 @@ def _is_compiled(loss: JointLoss) -> bool:
 class BaseUFO(ContributionsMixin, KernelEstimator):
     """Base class; see UFOMKLClassifier and UFOMKLRegressor."""
 
+    dual_coef_: np.ndarray
+    support_: np.ndarray
+    intercept_: np.ndarray
+    objective_: float
+    dual_objective_: float
+    kernel_norms_: np.ndarray
+    n_seen_: int
+
     def _check_parameters(self) -> None:
         check_parameters(self, _CHECKS)
         if self.step == "exact" and self.average:
