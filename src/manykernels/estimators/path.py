@@ -170,7 +170,8 @@ def walk(
     warm, trail = WarmStart(norms=tuple(find_norm(norm) for norm in norms)), {} if trail is None else trail
     for place in range(len(points)):
         point = points.popleft()  # whoever takes the points decides how many models are kept
-        vars(point.model).update(columns)
+        for name, value in columns.items():
+            setattr(point.model, name, value)
         warm.weights = trail.get(place, warm.weights)
         interrupted = point.model._fit_read(training, warm)
         trail[place] = warm.weights
