@@ -142,7 +142,7 @@ def test_the_interior_point_is_left_out_where_it_has_no_memory(monkeypatch):
 def test_separate_classes_side_by_side_have_matrices_of_their_own():
     n = 1000
     budget = int(40 * 8 * n * n)
-    settings = {"norm": 2, "shared_weights": False, "multi_class": "ovr"}
+    settings = {"norm": 2, "shared_weights": False}
     plans = []
     for n_jobs in (1, 3):
         model = MKLClassifier(KERNELS, memory_budget=budget, n_jobs=n_jobs, **settings)

@@ -63,7 +63,7 @@ class UFOMKLClassifier(ClassifierMixin, StreamingUFO):
         for a large C after many epochs. "auto" is "exact" where there is no average and the loss is one of the library.
         ``partial_fit`` always takes gradient steps.
     norm : float p in (1, inf] or None, default None
-        As for :class:`MKLClassifier`: with p another r = 2 p / (1 + p). None is nearly 1; exact zeros are alpha's.
+        As for :class:`MKLClassifier`, with r = 2 p / (1 + p). None is the r above: p = 1.3 for a hundred kernels.
     sampling : {"shuffle", "uniform"}, default "shuffle"
         Every sample once an epoch in random order, or each step at a random sample.
     average : bool, default False
