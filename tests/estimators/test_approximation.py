@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
 
 from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, load
 from manykernels.banks import Placement, Recipe, bind
@@ -394,3 +396,34 @@ def test_targets_inside_the_tube_need_no_kernel(device, epsilon, intercept, shif
     model.fit(X, np.sin(X[:, 0]) + shift)
     assert model.converged_
     assert model.objective_ == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_name_stands_for_an_object_with_the_default_rank(tmp_path):
+    X, score = data(60)
+    with pytest.warns(UserWarning, match="no fewer features"):
+        named, given = (
+            MKLClassifier(KERNELS, approximation=features, random_state=0).fit(X, score > 0)
+            for features in ("fourier", FourierFeatures(1000))
+        )
+    np.testing.assert_array_equal(named.decision_function(X), given.decision_function(X))
+
+
+def test_an_approximation_is_cloned_searched_and_saved(tmp_path):
+    X, score = data(60)
+    options = {"approximation": [None, NystroemFeatures(5), FourierFeatures(0.5)]}
+    search = GridSearchCV(MKLClassifier([Gaussian(1.0)], random_state=0), options, cv=2).fit(X, score > 0)
+    assert search.best_params_["approximation"] in options["approximation"]
+    model = MKLClassifier([Gaussian(1.0)], approximation=NystroemFeatures(rank=5), random_state=0)
+    assert clone(model).approximation == model.approximation
+    assert "approximation=NystroemFeatures(rank=5)" in repr(model)
+    model.fit(X, score > 0).save(tmp_path / "model.mkl")
+    for again in (load(tmp_path / "model.mkl"), pickle.loads(pickle.dumps(model))):
+        assert again.approximation == NystroemFeatures(5)
+        np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+
+
+@pytest.mark.parametrize("given", ["nystrom", 100, NystroemFeatures])
+def test_what_is_no_approximation_is_refused(given):
+    X, score = data(40)
+    with pytest.raises(ValueError, match="approximation must be None, 'nystroem', NystroemFeatures"):
+        MKLClassifier(KERNELS, approximation=given).fit(X, score > 0)

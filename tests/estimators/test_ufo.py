@@ -94,6 +94,15 @@ def test_alpha_above_0_is_the_elastic_norm_of_a_batch_solver():
     assert set(model.active_) == set(np.flatnonzero(batch.weights_ > 1e-3 * batch.weights_.max()))
 
 
+@pytest.mark.parametrize("norm", [1.5, 3.0, np.inf])
+def test_norm_means_what_it_means_elsewhere(norm):
+    options = {"norm": norm, "fit_intercept": False, "tol": 1e-4}
+    batch = MKLClassifier(KERNELS, **options).fit(X2, Y2)
+    model = UFOMKLClassifier(KERNELS, **options, max_iter=1000, random_state=0).fit(X2, Y2)
+    assert model.converged_
+    assert model.objective_ == pytest.approx(batch.objective_, rel=2e-4)
+
+
 @pytest.mark.parametrize("step", ["exact", "gradient"])
 def test_kernels_that_are_left_out_have_weight_exactly_0(step):
     model = UFOMKLClassifier(alpha=0.05, step=step, max_iter=30, random_state=0).fit(X2, Y2)
