@@ -400,7 +400,7 @@ def test_targets_inside_the_tube_need_no_kernel(device, epsilon, intercept, shif
 
 def test_a_name_stands_for_an_object_with_the_default_rank(tmp_path):
     X, score = data(60)
-    with pytest.warns(UserWarning, match="no fewer features"):
+    with pytest.warns(UserWarning, match="so many features"):
         named, given = (
             MKLClassifier(KERNELS, approximation=features, random_state=0).fit(X, score > 0)
             for features in ("fourier", FourierFeatures(1000))

@@ -62,15 +62,15 @@ class Steep(Hinge):
 
     name = "steep"
 
-    def __init__(self, rank=2.0):
-        self.rank = rank
+    def __init__(self, center=2.0):
+        self.center = center
 
 
 @pytest.mark.parametrize("kind", [MKLClassifier, MKLClassifierCV])
 def test_a_loss_with_a_name_takes_what_its_constructor_names_of_the_estimators_parameters(monkeypatch, kind):
     monkeypatch.setattr(loss_and_norm, "LOSSES", (*loss_and_norm.LOSSES, Steep))
-    assert kind(loss="steep", rank=7)._loss().rank == 7
-    assert UFOMKLClassifier(loss="steep")._loss().loss.rank == 2.0  # it has no such parameter
+    assert kind(loss="steep", center=7)._loss().center == 7
+    assert UFOMKLClassifier(loss="steep")._loss().loss.center == 2.0  # it has no such parameter
 
 
 @pytest.mark.parametrize(

@@ -661,7 +661,7 @@ def test_what_single_precision_held_goes_before_double_precision_comes(monkeypat
     monkeypatch.setattr(ufo_base, "bind", bind_alone)
     monkeypatch.setattr(ufo_base, "needs_digits", lambda rounding, tol: True)
     # Ended early, so that epochs are left.
-    monkeypatch.setattr(ufo_base, "ufo", lambda theta, epochs, **options: ufo(theta, max_iter=2, **options))
+    monkeypatch.setattr(ufo_base, "ufo", lambda theta, max_iter, **options: ufo(theta, max_iter=2, **options))
     monkeypatch.setattr(UFOMKLClassifier, "_theta", theta_alone)
     UFOMKLClassifier(**model.get_params()).fit(X2, Y2)
     assert len(banks) == 2
