@@ -21,6 +21,7 @@ from manykernels import (
 from manykernels.core.progress import follow
 from manykernels.kernels import Gaussian, GaussianFamily, KernelBank, Linear
 from manykernels.reports.assessment import assess
+from manykernels.reports.contestants import _uniform
 from manykernels.reports.html.words import score_sentence
 from manykernels.reports.single import fit_single, left_out_error
 from manykernels.reports.steps import some_rows
@@ -123,6 +124,14 @@ def test_every_estimator(model):
     assert found.model.score.value > 0.85
     assert len(found.outcomes) + len(found.skipped) == 5
     assert all(refit.shares.sum() == pytest.approx(1.0) for refit in found.refits)
+
+
+def test_an_equal_sum_is_compared_with_whatever_keeps_zeros():
+    X, y = load_iris(return_X_y=True)
+    model = UFOMKLClassifier([Gaussian(1.0), Linear()], alpha=0.05, random_state=0)
+    found = assess(model, X[::3], y[::3], folds=2)
+    assert "uniform sum" not in dict(found.skipped)
+    assert _uniform(model).fit(X, y).weights_.tolist() == [0.5, 0.5]
 
 
 def test_regression_with_a_choice_of_C():

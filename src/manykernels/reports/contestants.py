@@ -145,6 +145,8 @@ def _uniform(estimator: Any) -> Any:
     settings: dict[str, Any] = {"norms": [np.inf]} if "norms" in known else {"norm": np.inf} if "norm" in known else {}
     if "alignment" in known:
         settings = {"alignment": "uniform"}
+    if "alpha" in known:
+        settings["alpha"] = 0.0  # it would leave kernels out
     if not settings or not _sums_a_list(estimator):
         return None
     if "solver" in known:
