@@ -7,6 +7,7 @@ from manykernels.losses.absolute import Absolute
 from manykernels.losses.base import Loss, SmoothLoss
 from manykernels.losses.huber import Huber
 from manykernels.losses.joint import JointLoss, MulticlassHinge, OneVsRest, StructuredHinge
+from manykernels.losses.one_class import OneClass
 from manykernels.losses.piecewise import EpsilonInsensitive, Hinge
 from manykernels.losses.quantile import Quantile
 from manykernels.losses.smooth import Logistic, Squared, SquaredHinge
@@ -34,6 +35,7 @@ __all__ = [
     "Logistic",
     "Loss",
     "MulticlassHinge",
+    "OneClass",
     "OneVsRest",
     "Quantile",
     "SmoothLoss",
