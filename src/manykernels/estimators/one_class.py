@@ -22,7 +22,7 @@ from manykernels.kernels import KernelBank
 from manykernels.kernels.standard import as_bank
 from manykernels.losses import Loss, OneClass
 from manykernels.norms import Norm
-from manykernels.outer.one_class import of_one_class
+from manykernels.outer.exact_machine import of_one_class
 
 
 class OneClassMKL(OutlierMixin, BaseMKL):
@@ -36,9 +36,9 @@ class OneClassMKL(OutlierMixin, BaseMKL):
 
         maximize over a    -1/2 N*(sqrt(q))^2,     0 <= a_i <= s_i,     sum_i a_i = nu sum_i s_i
 
-    and the duality gap encloses the optimum, which is negative. At the optimum sum_i a_i f(x_i) = N^2, and a_i = s_i where
-    f(x_i) < rho, a_i = 0 where f(x_i) > rho: at most the share nu of the samples is below rho, and at least that share
-    is a support vector. With one kernel, and ``normalize=None``, it is scikit-learn's OneClassSVM.
+    and the duality gap encloses the optimum, which is negative. There a_i = s_i where f(x_i) < rho, and a_i = 0
+    where f(x_i) > rho: at most the share nu of the samples is below rho, and at least that share are support vectors.
+    With one kernel, and ``normalize=None``, it is scikit-learn's OneClassSVM.
 
     Parameters
     ----------
@@ -52,8 +52,8 @@ class OneClassMKL(OutlierMixin, BaseMKL):
         About the share of the training samples that is taken for outliers.
     solver : str, Solver or function, default "auto"
         As for :class:`MKLClassifier`; "silp", "level" and "smo" do not solve this problem.
-    normalize, missing, check_kernels, tol, max_iter, approximation, rank, memory_budget, device, n_jobs, random_state, \
-verbose
+    normalize, missing, check_kernels, tol, max_iter, approximation, rank, memory_budget, device, n_jobs, \
+random_state, verbose
         As for :class:`MKLClassifier`. There is no ``center``: centered data surround the origin, from which they are to
         be separated.
 
@@ -151,8 +151,8 @@ column_means_, column_scales_, feature_importances_, n_features_in_, feature_nam
         norm = super()._norm()
         if not norm.has_dual or norm.bounds_dual:
             raise ValueError(
-                f"OneClassMKL needs a norm of the kernels' components, such as LpNorm(2) or MixedNorm(1): with {norm!r} "
-                "the weights could grow without bound."
+                f"OneClassMKL needs a norm of the kernels' components, such as LpNorm(2) or MixedNorm(1): with "
+                f"{norm!r} the weights could grow without bound."
             )
         return norm
 

@@ -200,7 +200,8 @@ class _Run:
             if trial is None:
                 self._certify(point)
                 return
-            is_progress = trial.gap < _PROGRESS * best or point.value - trial.value > _GAIN * trial.gap * abs(trial.value)
+            enough = _GAIN * trial.gap * abs(trial.value)
+            is_progress = trial.gap < _PROGRESS * best or point.value - trial.value > enough
             self.stalled = 0 if is_progress else self.stalled + 1
             best = min(best, trial.gap)
             point = trial

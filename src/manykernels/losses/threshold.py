@@ -30,7 +30,7 @@ class OneClass(Loss):
     Examples
     --------
     >>> import numpy as np
-    >>> from manykernels.losses.one_class import OneClass
+    >>> from manykernels.losses.threshold import OneClass
     >>> loss = OneClass(0.5)
     >>> loss.center(np.array([1.0, 3.0]))
     array([0.5, 1.5])

@@ -1,13 +1,13 @@
 """Any solver for one class: a look beforehand, whether there is anything to learn, and an exact machine at the end.
 
-The problem of :class:`manykernels.losses.one_class.OneClass`,
+The problem of :class:`manykernels.losses.OneClass`,
 
     maximize over beta    -1/2 N*(sqrt(q))^2,     0 <= beta_i <= C_i,     1'beta = nu sum_i C_i,
 
 has the value 0 where coefficients exist for which all forms q_k are 0: then the origin of the feature spaces cannot be
-told from the data, and the best function is 0. For any weights d > 0 these are the coefficients with beta' K_d beta = 0.
-So one machine with equal weights says which it is: a function with a positive quantile mean, min over beta of beta'f,
-proves that the origin can be separated, since a multiple of it has a negative objective.
+separated from the data, and the best function is 0. For any weights d > 0 these are the coefficients with
+beta' K_d beta = 0. So one machine with equal weights says which it is: a function f for which the least beta'f of all
+feasible beta is positive proves that the origin can be separated, since a multiple of it has a negative objective.
 
 A kernel that is nearly the same for all samples, a wide Gaussian, has forms that are large and say nothing: q_k is near
 (1'beta)^2 whatever beta is. Where such kernels are among the best, a small relative gap leaves the coefficients open.
@@ -19,17 +19,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import Result
 from manykernels.core.solver import Solver
+from manykernels.losses import OneClass
 from manykernels.problem import Problem
 
 # Accuracies at which a function may prove that the origin can be separated, and that of the last machine.
 _ROUGH, _LAST_TRIAL, _FINE = 1e-3, 1e-6, 1e-4
+# Of tol: how far from 1 nu stays.
+_ROOM = 1e-2
 # Scores this small beside what they could be are rounding.
 _NOTHING = 1e-12
 
@@ -46,10 +49,10 @@ def of_one_class(solver: Solver) -> Solver:
     >>> import numpy as np
     >>> from manykernels.banks import bind
     >>> from manykernels.kernels import Gaussian, KernelBank
-    >>> from manykernels.losses.one_class import OneClass
+    >>> from manykernels.losses.threshold import OneClass
     >>> from manykernels.norms import LpNorm
     >>> from manykernels.outer.automatic import AUTO
-    >>> from manykernels.outer.one_class import of_one_class
+    >>> from manykernels.outer.exact_machine import of_one_class
     >>> from manykernels.problem import Problem
     >>> X = np.random.default_rng(0).normal(size=(40, 1))
     >>> bank = bind(KernelBank([Gaussian(w) for w in (0.1, 1.0)]), X)
@@ -66,8 +69,26 @@ def _run(solver: Solver, problem: Problem, *, tol: float = 1e-3, **options: Any)
     nothing = _nothing_to_learn(problem)
     if nothing is not None:
         return nothing
-    result = solver(problem, tol=tol, **options)
-    return result if result.interrupted else _with_exact_machine(problem, result, tol)
+    roomy = _with_room(problem, tol)
+    result = solver(roomy, tol=tol, **options)
+    if result.interrupted and roomy is problem:
+        return result
+    exact = _with_exact_machine(problem, result, tol)
+    is_worse = roomy is problem and exact.certificate.gap > max(tol, result.certificate.gap)
+    return result if is_worse else exact
+
+
+def _with_room(problem: Problem, tol: float) -> Problem:
+    """Return the problem, where nu is next to 1 with a little less: between the bounds there is room for steps.
+
+    With nu = 1 all coefficients are at their bounds, and only the weights are to be learned.
+    """
+    most = 1.0 - _ROOM * min(tol, 1.0)
+    return problem if _nu(problem) <= most else replace(problem, loss=OneClass(most))
+
+
+def _nu(problem: Problem) -> float:
+    return cast(OneClass, problem.loss).nu
 
 
 def _nothing_to_learn(problem: Problem) -> Result | None:
@@ -85,20 +106,18 @@ def _nothing_to_learn(problem: Problem) -> Result | None:
     machine = problem.machine(center, K.product(center)) if machine is None else machine
     if problem.bank.precision != "single":
         raise ValueError(
-            f"The origin cannot be separated from the data with {problem.loss!r}, so that no function is better than "
-            "0: raise nu, or take kernels with positive values, such as Gaussian ones."
+            f"The origin cannot be separated from the data with nu={_nu(problem):g}, so that no function is better "
+            "than 0: raise nu, or take kernels with positive values, such as Gaussian ones."
         )
     certificate = problem.certificate(weights, machine, problem.quad_forms(machine))
     return Result(weights, machine, certificate, False, n_iter=1, n_inner_solves=1, rounding=np.inf)
 
 
 def _with_exact_machine(problem: Problem, result: Result, tol: float) -> Result:
-    """Return the result with the machine solved once more, unless its certificate is worse."""
+    """Return the result with the machine solved once more."""
     machine = problem.solve(problem.bank.combine(result.weights), result.machine, min(_FINE, tol))
     certificate = problem.certificate(result.weights, machine, problem.quad_forms(machine))
     certificate = certificate.rounded(result.rounding, tol)
-    if certificate.gap > max(tol, result.certificate.gap):
-        return result
     return replace(
         result,
         machine=machine,
