@@ -11,6 +11,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.svm import OneClassSVM
 
 from manykernels import MKLClassifier, OneClassMKL
+from manykernels.compute.gpu import has_device
 from manykernels.kernels import Gaussian, GaussianFamily, KernelBank, Linear, Precomputed, standard_bank
 from manykernels.losses import OneClass
 from manykernels.norms import LpPenalty, MixedNorm, Penalty
@@ -192,6 +193,21 @@ def test_kernels_as_features_and_rows_on_demand(options, solver):
         model = OneClassMKL(kernels, nu=0.2, tol=1e-4, solver=solver, random_state=0, **options).fit(X)
     assert model.converged_
     assert model.objective_ == pytest.approx(plain.objective_, rel=2e-4)
+
+
+@pytest.mark.skipif(not has_device("torch:cpu"), reason="needs torch")
+@pytest.mark.parametrize("options", [{}, {"approximation": "nystroem", "rank": 20}], ids=str)
+@pytest.mark.parametrize("norm", [1.0, 2.0])
+def test_a_device_gives_the_model_of_the_cpu(norm, options):
+    X = some_data(240)
+    kernels = [Gaussian(w, columns=[j]) for j in range(3) for w in (0.5, 1.0)]
+    plain, there = (
+        OneClassMKL(kernels, norm=norm, nu=0.2, tol=1e-4, device=device, random_state=0, **options).fit(X)
+        for device in ("cpu", "torch:cpu")
+    )
+    assert there.converged_
+    assert there.objective_ == pytest.approx(plain.objective_, rel=2e-4)
+    np.testing.assert_allclose(there.decision_function(X), plain.decision_function(X), atol=0.02 * plain.offset_)
 
 
 def test_features_fewer_than_samples():
