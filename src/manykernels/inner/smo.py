@@ -301,8 +301,8 @@ class _WorkingSet:
         """Return the kept samples alone, in compact copies."""
         K = np.empty((keep.size, keep.size))
         copy_block(self.K, keep, K)
-        vectors = (values[keep] for values in (self.diagonal, self.g, self.beta, self.lower, self.upper))
-        return _WorkingSet(K, *vectors, self.epsilon, self.intercept)
+        diagonal, g, beta = self.diagonal[keep], self.g[keep], self.beta[keep]
+        return _WorkingSet(K, diagonal, g, beta, self.lower[keep], self.upper[keep], self.epsilon, self.intercept)
 
 
 def movable(g, beta, lower, upper, epsilon, intercept, slack):
