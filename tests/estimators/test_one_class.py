@@ -12,7 +12,16 @@ from sklearn.svm import OneClassSVM
 
 from manykernels import MKLClassifier, OneClassMKL
 from manykernels.compute.gpu import has_device
-from manykernels.kernels import Gaussian, GaussianFamily, KernelBank, Linear, Precomputed, standard_bank
+from manykernels.kernels import (
+    FourierFeatures,
+    Gaussian,
+    GaussianFamily,
+    KernelBank,
+    Linear,
+    NystroemFeatures,
+    Precomputed,
+    standard_bank,
+)
 from manykernels.losses import OneClass
 from manykernels.norms import LpPenalty, MixedNorm, Penalty
 from tests.reference.oracle import one_class_certificate, random_problem, solve_one_class
@@ -181,11 +190,11 @@ def test_an_origin_within_the_data(p, nu):
 # -- roads ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("options", [{"approximation": "nystroem", "rank": 60}, {"memory_budget": "1 MB"}, {}], ids=str)
+@pytest.mark.parametrize("options", [{"approximation": NystroemFeatures(60)}, {"memory_budget": "1 MB"}, {}], ids=str)
 @pytest.mark.parametrize("solver", ["auto", "group_lasso"])
 def test_kernels_as_features_and_rows_on_demand(options, solver):
     """As many landmarks as samples are the kernels themselves; where memory is short, rows are computed anew."""
-    X = some_data(60 if "rank" in options else 400)
+    X = some_data(60 if "approximation" in options else 400)
     kernels = [Gaussian(w, columns=[j]) for j in range(3) for w in (0.5, 1.0)]
     plain = OneClassMKL(kernels, nu=0.2, tol=1e-5).fit(X)
     with warnings.catch_warnings():
@@ -196,7 +205,7 @@ def test_kernels_as_features_and_rows_on_demand(options, solver):
 
 
 @pytest.mark.skipif(not has_device("torch:cpu"), reason="needs torch")
-@pytest.mark.parametrize("options", [{}, {"approximation": "nystroem", "rank": 20}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"approximation": NystroemFeatures(20)}], ids=str)
 @pytest.mark.parametrize("norm", [1.0, 2.0])
 def test_a_device_gives_the_model_of_the_cpu(norm, options):
     X = some_data(240)
@@ -214,7 +223,7 @@ def test_features_fewer_than_samples():
     """Coordinate descent and the interior point on features: the same problem as with the matrices that they make."""
     X = some_data(200)
     kernels = [Gaussian(w, columns=[j]) for j in range(3) for w in (1.0, 2.0)]
-    model = OneClassMKL(kernels, nu=0.2, norm=2, approximation="fourier", rank=10, random_state=0).fit(X)
+    model = OneClassMKL(kernels, nu=0.2, norm=2, approximation=FourierFeatures(10), random_state=0).fit(X)
     assert model.converged_
     a = coefficients(model, 200)
     assert a.sum() == pytest.approx(40.0)

@@ -52,8 +52,8 @@ class OneClassMKL(OutlierMixin, BaseMKL):
         About the share of the training samples that is taken for outliers.
     solver : str, Solver or function, default "auto"
         As for :class:`MKLClassifier`; "silp", "level" and "smo" do not solve this problem.
-    normalize, missing, check_kernels, tol, max_iter, approximation, rank, memory_budget, device, n_jobs, \
-random_state, verbose
+    normalize, missing, check_kernels, tol, max_iter, approximation, memory_budget, device, cluster, random_state, \
+verbose
         As for :class:`MKLClassifier`. There is no ``center``: centered data surround the origin, from which they are to
         be separated.
 
@@ -85,6 +85,8 @@ column_means_, column_scales_, feature_importances_, n_features_in_, feature_nam
     offset_: float
     # The threshold is an intercept, and takes part in every problem.
     fit_intercept: bool = True
+    # There is one problem.
+    n_jobs: int | None = None
 
     def __init__(
         self,
@@ -98,11 +100,10 @@ column_means_, column_scales_, feature_importances_, n_features_in_, feature_nam
         check_kernels: str = "quick",
         tol: float = 1e-3,
         max_iter: int = 1000,
-        approximation: str | None = None,
-        rank: float = 1000,
+        approximation: Any = None,
         memory_budget: Any = None,
         device: str = "cpu",
-        n_jobs: Any = None,
+        cluster: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -132,7 +133,7 @@ column_means_, column_scales_, feature_importances_, n_features_in_, feature_nam
         super()._check_parameters()
 
     def _check_data(self, given: Any) -> None:
-        if client_of_rows(self.approximation, self.n_jobs, given) is not None:
+        if client_of_rows(self.approximation, self.cluster, given) is not None:
             raise ValueError(
                 "OneClassMKL does not learn from rows on Dask workers: compute the rows, or a part of them, first."
             )
