@@ -90,11 +90,11 @@ def read_on_workers(estimator: Any, client: Any, X: Any, y: Any, sample_weight: 
     source, table = on_workers.load_rows(client, X, y, sample_weight, allow_nan)
     set_columns(estimator, source.shape[1], None if table is None else table.columns)
     meta = np.zeros((0, source.shape[1])) if table is None else table
-    kernels = as_bank(estimator.kernels, meta).written_out()
+    kernels = as_bank(estimator.kernels, meta, tells=True, glance=source.glance).written_out()
     if allow_nan:
         source.check_views(kernels, meta)
-    scales = source.column_scales() if estimator._standardizes(meta) else None
-    if scales is not None:
+    if kernels.standardize:
+        scales = source.column_scales()
         estimator.column_means_, estimator.column_scales_ = scales.location, scales.scale
         source = source.in_units(scales)
     return RowTraining(client, source, meta, kernels)

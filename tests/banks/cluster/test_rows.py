@@ -524,3 +524,41 @@ def test_standard_kernels_learn_the_units_of_columns_where_the_rows_are(client, 
     np.testing.assert_allclose(model.column_scales_, np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weight)))
     assert model.score(X, y) > 0.9
     np.testing.assert_allclose(model.predict(da.from_array(X, chunks=(100, 3))), model.predict(X), rtol=1e-9)
+
+
+def kernels_here_and_on_workers(client, X, y, **settings):
+    settings = {"approximation": "nystroem", "rank": 5, "norm": 2, "max_iter": 2, "tol": 1.0, **settings}
+    models = []
+    for n_jobs in (None, client):
+        with pytest.warns(UserWarning, match="too many for kernels of their own") as told:
+            models.append(MKLClassifier(**settings, n_jobs=n_jobs).fit(X, y))
+        assert sum("too many for kernels" in str(entry.message) for entry in told) == 1
+    return models
+
+
+def test_standard_kernels_of_a_large_table_are_the_same_on_workers(threads):
+    X = np.random.default_rng(0).normal(size=(6000, 400))
+    local, remote = kernels_here_and_on_workers(threads, X, np.sign(X[:, 0]))
+    assert len(remote.kernel_names_) == 13
+    assert list(remote.kernel_names_) == list(local.kernel_names_)
+
+
+def test_standard_kernels_of_wide_sparse_rows_are_the_same_on_workers(threads):
+    rng = np.random.default_rng(0)
+    X = sp.random(300, 400, 0.05, "csr", random_state=0).toarray()
+    X[:, 7] = rng.normal(size=300)  # a column that is filled gets kernels of its own
+    y = np.sign(X[:, 7] + X[:, 0] - 0.1)
+    local, remote = kernels_here_and_on_workers(threads, sp.csr_array(X), y)
+    assert not hasattr(remote, "column_scales_")
+    assert len(local.kernel_names_) == 7 + 13
+    assert list(local.kernel_names_) == list(remote.kernel_names_)
+
+
+def test_a_bank_that_standardizes_does_so_for_wide_sparse_rows_of_workers(threads):
+    X = sp.random(240, 120, 0.3, "csr", random_state=0)
+    y = np.sign(X.toarray()[:, 0] - 0.2)
+    kernels = KernelBank([Gaussian(10.0), Linear()], standardize=True)
+    settings = {"approximation": "nystroem", "rank": 20, "random_state": 0}
+    local, remote = (MKLClassifier(kernels, **settings, n_jobs=n_jobs).fit(X, y) for n_jobs in (None, threads))
+    np.testing.assert_allclose(remote.column_scales_, local.column_scales_)
+    np.testing.assert_allclose(remote.column_means_, local.column_means_, atol=1e-12)

@@ -21,10 +21,12 @@ from manykernels.banks.packed import PackedBank, bank_of_features
 from manykernels.banks.placement import PRECISIONS
 from manykernels.banks.planning import COARSE_BYTES
 from manykernels.compute.column_units import ColumnMoments, ColumnScales
+from manykernels.compute.pairwise import dense
 from manykernels.core.protocols import Measured
 from manykernels.core.targets import Targets
 from manykernels.kernels.kernel_bank import KernelBank
 from manykernels.kernels.shared_distances import BoundKernel
+from manykernels.kernels.standard import Glance
 
 
 class RowSource:
@@ -54,17 +56,25 @@ class RowSource:
     def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return some rows, in order: X, y and sample weights."""
         X, y, weight = zip(*self.raw.chosen(on_row_block.take, rows, self.sizes), strict=True)
-        dense = [part.toarray() if hasattr(part, "toarray") else part for part in X]
-        return np.concatenate(dense), np.concatenate(y), np.concatenate(weight)
+        return dense(on_row_block.stacked(X)), np.concatenate(y), np.concatenate(weight)
+
+    def _rows(self, rows: np.ndarray) -> Any:
+        """Return some rows as they are, be they sparse."""
+        return on_row_block.stacked([part[0] for part in self.raw.chosen(on_row_block.take, rows, self.sizes)])
 
     def check_views(self, kernels: KernelBank, table: Any) -> None:
         """Raise ValueError if a row is NaN in some but not all of the columns that a kernel sees."""
         self.raw.each(on_row_block.check_views, kernels, table)
 
-    def column_scales(self) -> ColumnScales | None:
-        """Return where the columns lie and how far they spread; None where they are very many and sparse."""
-        parts = [moments for moments in self.raw.each(on_row_block.column_moments) if moments is not None]
-        return ColumnMoments.total(parts).scales() if len(parts) == self.sizes.size else None
+    def glance(self) -> Glance:
+        """Return what the choice of standard kernels depends on."""
+        counts = self.raw.each(on_row_block.filled)
+        is_sparse = all(count is not None for count in counts)
+        return Glance(self.shape, sum(counts) if is_sparse else None, self._rows)
+
+    def column_scales(self) -> ColumnScales:
+        """Return where the columns lie and how far they spread."""
+        return ColumnMoments.total(self.raw.each(on_row_block.column_moments)).scales()
 
     def in_units(self, scales: ColumnScales) -> RowSource:
         """Return the rows in units of the columns; those that came are not kept beside them."""
