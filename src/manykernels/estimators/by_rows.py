@@ -120,7 +120,7 @@ def from_rows(settings: Settings, training: RowTraining, targets: Targets, warm:
         if not warm.has(precision):
             warm.bank = _bind(settings, training, targets, precision)
         bank: Any = warm.bank  # of the rows of the last fit, whose C may have been another
-        problem = _problem(settings, bank.with_cost(targets.C))
+        problem = _problem(settings, bank.with_cost(targets.C), targets.offset)
         return problem.bank, solve(settings, [problem], warm.starts([problem]))
 
     return learn
@@ -135,10 +135,10 @@ def _bind(settings: Settings, training: RowTraining, targets: Targets, precision
     return bank
 
 
-def _problem(settings: Settings, bank: BankOfRows) -> Problem:
+def _problem(settings: Settings, bank: BankOfRows, offset: float) -> Problem:
     """Return the problem on kernels of rows.
 
     They offer less than other banks, and arrays of which only a sample is here: solvers ask for what they need.
     """
     bound = of_groups(settings.norm, bank.groups)
-    return Problem(bank, settings.loss, bound, bank.targets, bank.costs, settings.fit_intercept)
+    return Problem(bank, settings.loss, bound, bank.targets, bank.costs, settings.fit_intercept, offset)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import make_classification
+from sklearn.exceptions import ConvergenceWarning
 
 from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, load, mkl_path
 from manykernels.banks import Placement, Recipe, bind, on_workers
@@ -74,8 +75,8 @@ def bank_of_rows(X, y, weight, targets, cuts=(0, 50, 130, 240), kernels=KERNELS,
     return RowBank(KernelBank(kernels).resolve(X), source, targets, random_state=rng, **options)
 
 
-def row_problem(bank, loss, norm, fit_intercept):
-    return Problem(bank, loss, norm, bank.targets, bank.costs, fit_intercept)
+def row_problem(bank, loss, norm, fit_intercept, offset=0.0):
+    return Problem(bank, loss, norm, bank.targets, bank.costs, fit_intercept, offset)
 
 
 def targets_of(loss, C):
@@ -100,6 +101,30 @@ def test_equals_the_same_problem_with_matrices(loss, norm, C, intercept):
     assert found.converged
     assert found.certificate.primal == pytest.approx(expected.certificate.primal, rel=2e-4)
     assert found.certificate.dual <= expected.certificate.primal * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("loss", [Squared(), EpsilonInsensitive(0.01)], ids=repr)
+def test_an_intercept_keeps_the_digits_that_a_huge_offset_leaves_it(loss):
+    X, y = data()
+    offset = 1e15 + 0.25
+    problem = row_problem(bank_of_rows(X, y, np.ones(240), Targets(10.0)), loss, LpNorm(2), True, offset)
+    result = automatic(problem, tol=1e-6, max_iter=20)
+    weights, machine = result.weights, result.machine
+    assert np.all((machine.intercept + offset) - offset == machine.intercept)
+    u = problem.bank.by_column(weights) * machine.beta.vectors[0]
+    z = np.concatenate([block.Z @ u for block in problem.bank.blocks.blocks]) + machine.intercept[0]
+    primal = LpNorm(2).regularizer(weights, problem.quad_forms(machine)) + 10.0 * loss.value(y, z).sum()
+    assert result.certificate.primal == pytest.approx(primal, rel=1e-9)
+    assert result.certificate.gap > 1e-4  # of what is left, no more can be had
+
+
+def test_a_huge_mean_of_targets_is_in_the_certificate_of_rows_on_workers(threads):
+    X, y = data()
+    y = y + 1e15
+    settings = {"kernels": KERNELS, "approximation": "nystroem", "rank": 30, "norm": 2, "random_state": 0}
+    with pytest.warns(ConvergenceWarning):
+        model = MKLRegressor(**settings, loss="squared", C=10.0, tol=1e-6, max_iter=20, n_jobs=threads).fit(X, y)
+    assert model.gap_ > 1e-4
 
 
 @pytest.mark.parametrize("normalize", ["mean_diag", "trace", "cosine", None])
