@@ -176,17 +176,18 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
             check_combination(bank, result.weights)
         set_machines(self, bank, results, training.samples, offset)
         if not self.converged_:
-            self._warn_not_converged()
+            self._warn_not_converged(interrupted)
         return interrupted
 
-    def _warn_not_converged(self) -> None:
+    def _warn_not_converged(self, interrupted: bool) -> None:
         remedy = "raise max_iter or tol"
         if self.n_iter_ < self.max_iter:
             remedy = "rounding allows no less: scale the features, normalize the kernels, lower C or raise tol"
         reached = gap_in_words(self)
         if np.isnan(self.gap_):
             reached = f"objective {self.objective_:.6g} with a projected gradient above tol={self.tol:.2e} of it"
-        warn_not_converged(self, f"iterations (max_iter={self.max_iter})", reached, remedy)
+        steps = f"iterations (max_iter={self.max_iter})"
+        warn_not_converged(self, steps, reached, remedy, interrupted=interrupted)
 
     # -- kernels --------------------------------------------------------------------------------------------
 

@@ -180,8 +180,9 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         self._predictors = [self._predictor(bank, theta, result, samples, total)]
         self.intercept_ = self._predictors[0].intercept
         set_support(self, samples.spread(theta.dual_point().T))
-        if self.tol > 0 and not self.converged_ and not result.interrupted:
-            warn_not_converged(self, "epochs", gap_in_words(self), "raise epochs or tol")
+        if not self.converged_ and (self.tol > 0 or result.interrupted):
+            remedy = "raise epochs or tol"
+            warn_not_converged(self, "epochs", gap_in_words(self), remedy, interrupted=result.interrupted)
 
     def _walk(self, task: Task, warm: UfoWarmStart, seed: int, epochs: int) -> tuple[Theta, UfoResult]:
         theta = self._theta(task, warm)
