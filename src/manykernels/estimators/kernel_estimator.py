@@ -11,7 +11,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from manykernels.banks import Data, Placement, Recipe, bind, on_workers
+from manykernels.banks import on_workers
+from manykernels.banks.learned import LearnedKernel
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import Step
 from manykernels.core.rows import CheckedRows, is_dask, is_on_disk, refuse_row_source
@@ -231,18 +232,29 @@ class KernelEstimator(BaseEstimator):
         """
         check_is_fitted(self)
         wanted = {int(place): at for at, place in enumerate(places)}
-        checked = self._checked(_in_memory(X))
-        out, active = np.zeros((len(wanted), checked.shape[0], checked.shape[0])), set()
-        for predictor in self._predictors:
-            if predictor.active.size != len(predictor.kernel.bound):  # the nodes of a ladder stand for its kernels
-                return self._bound_matrices(X, checked, list(wanted))
-            local = {j: int(k) for j, k in enumerate(predictor.active) if int(k) in wanted}
-            for j, block in predictor.kernel.blocks(checked, checked, local):
+        active = {int(k) for predictor in self._predictors for k in predictor.active}
+        if not active >= set(wanted):
+            raise ValueError(_NOT_ACTIVE.format(min(set(wanted) - active)))
+        given = _in_memory(X)
+        checked = self._checked(given)
+        out = np.zeros((len(wanted), checked.shape[0], checked.shape[0]))
+        for kernel, kernel_places in self._kernels_of(list(wanted), table_of(given, checked)):
+            local = {j: k for j, k in enumerate(kernel_places) if k in wanted}
+            for j, block in kernel.blocks(checked, checked, local):
                 out[wanted[local[j]]] = block
-            active |= set(local.values())
-        if active != set(wanted):
-            raise ValueError(_NOT_ACTIVE.format(sorted(set(wanted) - active)[0]))
         return out
+
+    def _kernels_of(self, places: list[int], table: Any) -> Iterator[tuple[LearnedKernel, list[int]]]:
+        """Yield kernels that have those of the list at these places among their parts, with the places of the parts."""
+        if all(predictor.active.size == len(predictor.kernel.bound) for predictor in self._predictors):
+            yield from ((predictor.kernel, predictor.active.tolist()) for predictor in self._predictors)
+            return
+        # The nodes of a ladder, or a product, stand for the kernels of the list.
+        kernels = self._bank(table).written_out().kernels
+        if len(kernels) != len(self.kernel_names_):
+            raise ValueError("The model does not hold its kernels one by one.")
+        bound = tuple(entry for k in places for entry in KernelBank([kernels[k]]).resolve(table))
+        yield LearnedKernel(bound, np.ones(len(bound)), self.normalize == "cosine", None), places
 
     def kernel_columns(self, places: Any) -> list[np.ndarray]:
         """Return the columns of X that kernels with a positive weight see.
@@ -276,15 +288,6 @@ class KernelEstimator(BaseEstimator):
             if int(place) not in columns:
                 raise ValueError(_NOT_ACTIVE.format(int(place)))
         return [np.sort(columns[int(place)]) for place in places]
-
-    def _bound_matrices(self, X: Any, checked: Any, places: list[int]) -> np.ndarray:
-        table = table_of(X, checked)
-        bank = self._bank(table)
-        if len(bank) != len(self.kernel_names_):
-            raise ValueError("The model does not hold its kernels one by one.")
-        recipe = Recipe("cosine" if self.normalize == "cosine" else None)
-        bound = bind(bank, Data(checked, table), recipe, Placement(precision="double"))
-        return bound.rows(np.arange(checked.shape[0]), np.array(places))
 
     def save(self, path: Any, extra: dict | None = None) -> None:
         """Write the fitted model to a file: a zip of JSON and .npy arrays that runs no code when opened.
