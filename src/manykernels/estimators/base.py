@@ -77,7 +77,7 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
         """Raise ValueError for parameters that rule out such data, before any of it is read."""
         if client_of_rows(self.approximation, self.n_jobs, given) is not None:
             assert self.approximation is not None
-            check_rows(self._solver(), self._norm(), self.kernels, self.approximation)
+            check_rows(given, self._solver(), self._norm(), self.kernels, self.approximation)
             check_needs(self, "A fit to rows on Dask workers", ROW_NEEDS)
 
     def _settings(self) -> Settings:

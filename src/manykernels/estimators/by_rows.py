@@ -12,7 +12,7 @@ from manykernels.banks import Data, bind, on_workers
 from manykernels.core.checks import check_choice
 from manykernels.core.protocols import Bank, BankOfRows
 from manykernels.core.results import Result
-from manykernels.core.rows import is_dask
+from manykernels.core.rows import is_dask, refuse_row_source
 from manykernels.core.solver import Solver
 from manykernels.core.targets import Targets
 from manykernels.estimators.loss_and_norm import of_groups
@@ -100,8 +100,13 @@ def read_on_workers(estimator: Any, client: Any, X: Any, y: Any, sample_weight: 
     return RowTraining(client, source, meta, kernels)
 
 
-def check_rows(solver: Solver, norm: Norm, kernels: Any, approximation: str) -> None:
+def check_rows(X: Any, solver: Solver, norm: Norm, kernels: Any, approximation: str) -> None:
     """Raise ValueError for what cannot be done without an array of all rows."""
+    refuse_row_source(
+        X,
+        "A table on disk is not sent to Dask workers: pass a Dask DataFrame of the same file, or fit without workers, "
+        "reading it block by block.",
+    )
     if not solver.can_do_with(on_workers.ROWS_CAN):
         names = tuple(name for name, record in SOLVERS.items() if record.can_do_with(on_workers.ROWS_CAN))
         check_choice("solver", solver.name, names, more=" with rows on Dask workers")

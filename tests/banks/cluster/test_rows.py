@@ -455,6 +455,21 @@ def test_a_search_loads_the_rows_of_each_fold_once(client, monkeypatch):
     assert len(loads) == 2 + 1  # that of all samples is the last
 
 
+def test_a_table_on_disk_is_refused_before_it_is_read(client):
+    class Unread:
+        is_row_source, shape, columns = True, (60, 5), ["a", "b", "c", "d", "e"]
+
+        def __getitem__(self, rows):
+            raise AssertionError("was read")
+
+    _, y = classes(60)
+    words = "^A table on disk is not sent to Dask workers: pass a Dask DataFrame of the same file"
+    with pytest.raises(ValueError, match=words):
+        MKLClassifier(**SETTINGS, n_jobs="dask").fit(Unread(), y)
+    with pytest.raises(ValueError, match=words):
+        mkl_path(X=Unread(), y=y, **SETTINGS, n_jobs="dask")
+
+
 def test_a_path_refuses_what_needs_all_rows_before_they_are_loaded(client, monkeypatch):
     monkeypatch.setattr(on_workers, "load_rows", lambda *arguments: pytest.fail("rows were loaded"))
     with pytest.raises(ValueError, match="a norm without groups"):
