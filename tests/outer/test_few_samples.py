@@ -1,4 +1,4 @@
-"""Features that are no fewer than samples: every solver gets the matrices that they make up."""
+"""Samples that are few for their features: every solver gets the matrices that these make up."""
 
 import numpy as np
 import pytest
@@ -50,3 +50,12 @@ def test_the_solver_works_on_matrices_alone():
 
 def test_few_features_stay_features():
     assert solve_on_matrices(AUTO, problem_on_features(4), tol=1e-4, max_iter=10, start=None) is None
+
+
+@pytest.mark.parametrize(("n", "rank", "few"), [(20, 12, True), (20, 9, False), (1000, 200, True), (1000, 150, False)])
+def test_samples_are_few_up_to_three_for_each_feature_where_they_take_long(n, rank, few):
+    X = np.random.default_rng(0).normal(size=(n, 2))
+    bank = bind(
+        [Gaussian(1.0), Gaussian(3.0)], X, placement=Placement(approximation=Approximation("fourier", rank)), seed=0
+    )
+    assert bank.has_few_samples == few

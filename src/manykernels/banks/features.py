@@ -32,6 +32,9 @@ _CONSTANT = 1e-12
 # A table that takes no more is held in double precision: it is read from the cache, and no digits are lost.
 _SMALL_TABLE = 16 * 10**6
 _TRACE_ROWS = 4096
+# Samples are few below this multiple of the features where they are so many that solvers on features take long: for a
+# large C the interior point makes and factors a matrix of the features in each of hundreds of steps.
+_FEW, _SLOW = 3, 1000
 _LANDMARKS = 0.75  # most of the budget that landmarks may take, and what they are chosen by
 
 
@@ -235,8 +238,9 @@ class FeatureBank(CombinesByWeights):
 
     @property
     def has_few_samples(self) -> bool:
-        """Whether matrices of the samples are smaller than their features, and a solver is quick with them."""
-        return self.n_samples <= min(MOST_COARSE, int(self.first[-1]))
+        """Whether a solver is quicker with matrices of the samples than with their features."""
+        times = _FEW if self.n_samples >= _SLOW else 1
+        return self.n_samples <= min(MOST_COARSE, times * int(self.first[-1]))
 
     @property
     def held_on(self) -> str:

@@ -431,7 +431,7 @@ def test_rows_are_loaded_and_bound_once_on_a_path(client, monkeypatch, regressio
     path = mkl_path(
         settings.pop("kernels"),
         *given,
-        Cs=[0.1, 10.0],
+        Cs=[0.01, 0.1],
         norms=[1.5, 2.0],
         regression=regression,
         solver=remembering(starts),
