@@ -527,9 +527,7 @@ def test_a_fit_that_converges_is_silent(capsys):
 def test_verbose_prints_where_the_kernels_are_and_each_iteration(capsys):
     model = MKLClassifier(KERNELS, norm=2, verbose=1, memory_budget="100MB").fit(X, Y)
     place, *lines = capsys.readouterr().out.splitlines()
-    assert re.fullmatch(
-        r"kernels: \d+ (as factors|packed) .*; the kernels get [\d.]+ MB beside .* for the solver", place
-    )
+    assert re.fullmatch(r"kernels: \d+ (as factors|packed) .*; the kernels get [\d.]+ MB, and the solver .*", place)
     assert len(lines) == model.n_iter_
     assert all("gap" in line and "objective" in line for line in lines)
 

@@ -92,7 +92,7 @@ def bind(kernels: Any, data: Any, recipe: Recipe = _ALONE, placement: Placement 
 
 
 def _placed(bank: Any, placement: Placement) -> Any:
-    """Return a bank that says where it is, and what a solver may take beside it: as planned, or what became of that."""
+    """Return a bank that says where it is, and what a solver may take besides: as planned, or what became of that."""
     if bank.placement is None:
         bank.spare = placement.spare if bank.spare is None else bank.spare
         bank.placement = replace(placement, precision=bank.precision, device=bank.held_on, spare=bank.spare)

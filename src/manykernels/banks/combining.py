@@ -81,17 +81,17 @@ class CombinesToMatrix(ABC):
     concurrent: bool = True
     # "cpu", or the device that holds kernels.
     held_on: str = "cpu"
-    # Bytes that a solver may take beside the bank, and where the kernels are held and why: `bind` says so.
+    # Bytes that a solver may take in addition to the bank, and where the kernels are held and why: `bind` says so.
     spare: int | None = None
     placement: Placement | None = None
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """What a fitted estimator says of this bank beside what it says of all."""
+        """What a fitted estimator says of this bank in addition to what it says of all."""
         return {}
 
     def spare_beside_tail(self, size: int) -> int | None:
-        """Return the bytes that a solver may take beside the bank and ``tail(size)``, which shares what is held."""
+        """Return the bytes that a solver may take besides the bank and ``tail(size)``, which shares what is held."""
         return self.spare
 
     @property

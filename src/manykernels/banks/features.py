@@ -66,7 +66,7 @@ class FeatureBank(CombinesByWeights):
     errors : ndarray of shape (n_kernels,)
         The share of each kernel's trace that was lost; for waves the mean error of its values.
     spare : int or None
-        Bytes of the budget that a solver may take beside the features; None where nobody counts them.
+        Bytes of the budget that a solver may take in addition to the features; None where nobody counts them.
 
     Examples
     --------
@@ -248,7 +248,7 @@ class FeatureBank(CombinesByWeights):
         return self.table.held_on
 
     def spare_beside_tail(self, size: int) -> int | None:
-        """Return the bytes that a solver may take beside the features and :meth:`tail`, whose factors are made."""
+        """Return the bytes that a solver may take besides the features and :meth:`tail`, whose factors are made."""
         if self.spare is None:
             return None
         ranks, item = np.diff(self.first), np.dtype(PRECISIONS[self.precision]).itemsize

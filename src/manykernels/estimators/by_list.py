@@ -100,7 +100,7 @@ def place_kernels(
 
 
 def need_beside(settings: Settings, listed: Listed, shape: tuple[int, int], norms: Sequence[Norm] = ()) -> Need:
-    """Return what the solver takes beside the kernels, for the most demanding norm that is to come."""
+    """Return what the solver takes in addition to the kernels, for the most demanding norm that is to come."""
     n_tasks, n = shape
     shared = shares_weights(settings, shape)
     alone = shared or settings.wish.client is not None

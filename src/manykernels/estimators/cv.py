@@ -111,7 +111,7 @@ class _Chooser(BaseMKL):
         if self.scoring is None and isinstance(single, MKLClassifier):
             parameters["probability"] = False  # accuracy needs none
         if isinstance(self.kernels, str) and self._recipe().is_sum:
-            parameters["kernels"] = self._bank(X)  # the same in all folds: which there are may depend on the samples
+            parameters["kernels"] = self._bank(X)  # the same in all folds, whose models are compared
         splits = list(folds.split(X, y))
         points = len(self.norms) * len(self.Cs)
         n_jobs, settings = side_by_side(single, len(splits) - 1)

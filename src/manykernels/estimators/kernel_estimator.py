@@ -296,7 +296,7 @@ class KernelEstimator(BaseEstimator):
         ----------
         path : str or path
         extra : dict, optional
-            JSON-able data to keep beside the model; ``load(path).extra_`` has it.
+            JSON-able data to keep with the model; ``load(path).extra_`` has it.
         """
         from manykernels.estimators.persistence import save  # noqa: PLC0415 - it knows the estimators
 

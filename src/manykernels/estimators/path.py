@@ -73,9 +73,8 @@ def mkl_path(
 
     The data are read and the kernels computed once, and the weights of one C are the start for the next. Where
     ``n_jobs`` or a backend of joblib says so, norms run in parallel, each with kernels of its own; on a device they run
-    one after the other. Where someone
-    watches, be it by ``verbose=1``, Ctrl-C ends the path: its last point has the best model so far, and no others
-    follow.
+    one after the other. Where the steps are watched, as with ``verbose=1``, Ctrl-C ends the path: its last point has
+    the best model so far.
 
     Parameters
     ----------

@@ -94,7 +94,7 @@ def check_costs(C: np.ndarray) -> None:
 def check_finite(certificate: Certificate, *parts: Any) -> None:
     """Raise ValueError if the objective overflows: if its value, a part of the model, or the gap is not finite.
 
-    A gap that is not known is let pass.
+    A gap that is not known passes.
     """
     if np.isinf(certificate.gap) or not all(np.all(np.isfinite(part)) for part in (certificate.primal, *parts)):
         raise ValueError(OVERFLOWS)

@@ -312,7 +312,7 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         return maps
 
     def _place(self, bank: ExplicitBank, n_outputs: int) -> Placement:
-        """Return how much memory kernel values get, beside the scores."""
+        """Return how much memory kernel values get, in addition to the scores."""
         shape = n_outputs, bank.n_samples, bank.n_kernels
         return plan_stream(shape, self._wish(), is_averaged=bool(self.average))
 

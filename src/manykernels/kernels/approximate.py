@@ -103,7 +103,7 @@ class _Purse:
         self.budget, self.spent = budget, 0
 
     def check(self, need: int) -> None:
-        """Raise MemoryError unless so many bytes are there beside what is spent."""
+        """Raise MemoryError unless so many bytes are there in addition to what is spent."""
         if self.budget is not None and self.spent + need > self.budget + UNCOUNTED:
             raise MemoryError(
                 f"The memory budget leaves {human_bytes(self.budget)} for kernels, but their landmarks need "
@@ -156,7 +156,7 @@ def _approximation(entry: BoundKernel, V: Any, method: str, rank: float, seed: i
         return nystroem if nystroem.features(nystroem.landmarks[:1]).shape[1] else Nothing()
     if not isinstance(kernel, Gaussian):
         raise TypeError(
-            f"approximation='fourier' needs Gaussian kernels, or such with few features of their own; "
+            f"approximation='fourier' needs Gaussian kernels, or kernels with few features of their own; "
             f"{entry.name!r} is neither: take 'nystroem'."
         )
     count = rank if rank >= 1 else np.ceil(1.0 / rank**2)

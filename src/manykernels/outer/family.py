@@ -81,7 +81,7 @@ def needs_norm(*exponents: float) -> Callable[[Norm, Loss], str | None]:
 
 
 def search_matrices(sizes: Sizes, norm: Norm, loss: Loss) -> Need:
-    """Return the need of a search, of the steps and of the inner solver, beside the kernels that are selected."""
+    """Return the need of a search, of the steps and of the inner solver, besides the kernels that are selected."""
     return matrices(_MATRICES, sizes)
 
 

@@ -77,7 +77,7 @@ class RowSource:
         return ColumnMoments.total(self.raw.each(on_row_block.column_moments)).scales()
 
     def in_units(self, scales: ColumnScales) -> RowSource:
-        """Return the rows in units of the columns; those that came are not kept beside them."""
+        """Return the rows in units of the columns; those that came are not kept in addition to them."""
         shapes = [(int(size), self.shape[1]) for size in self.sizes]
         return RowSource(self.raw.derived(on_row_block.in_units, scales, replaces=True), shapes)
 
