@@ -40,13 +40,13 @@ def fit_table(arguments: argparse.Namespace) -> None:
         arguments.model or f"{table_stem(arguments.table)}.mkl",
         [arguments.table, *([arguments.views] if arguments.views else [])],
     )
-    loss = _loss(arguments)
+    _check_loss(arguments)
     data = _prepared(arguments)
     notes = [in_flags(note) for note in data.notes]
     _show_data(console, data)
     show_notes(side, notes)
     bar = path_bar(side, "Choosing C, norm") if arguments.cv else learning_bar(side, "Learning")
-    fit = _learned(_estimator(arguments, data, loss), data, bar)
+    fit = _learned(_estimator(arguments, data), data, bar)
     settings = _settings(arguments, data)
     fit.estimator.save(output, extra={EXTRA: {"encoder": data.encoder.to_dict(), **settings}})
     scores = held_out_scores(data, fit.estimator.predict(data.X_test) if len(data.y_test) else data.y_test)
@@ -108,18 +108,18 @@ def _check_folds(folds: int, data: PreparedTable) -> None:
             )
 
 
-def _loss(arguments: argparse.Namespace) -> str:
+def _check_loss(arguments: argparse.Namespace) -> None:
     losses = tuple(named_losses(of_classes=not arguments.regression))
-    loss = arguments.loss or losses[0]
-    if loss not in losses:
+    if arguments.loss and arguments.loss not in losses:
         task = "with --regression" if arguments.regression else "for classes"
-        raise ValueError(f"--loss must be one of {', '.join(losses)} {task}; got {loss!r}.")
-    return loss
+        raise ValueError(f"--loss must be one of {', '.join(losses)} {task}; got {arguments.loss!r}.")
 
 
-def _estimator(arguments: argparse.Namespace, data: PreparedTable, loss: str) -> Any:
-    shared: dict[str, Any] = {"kernels": data.kernels, "loss": loss, "tol": arguments.tol}
+def _estimator(arguments: argparse.Namespace, data: PreparedTable) -> Any:
+    shared: dict[str, Any] = {"kernels": data.kernels, "tol": arguments.tol}
     shared |= {"max_iter": arguments.max_iter, "random_state": arguments.seed}
+    if arguments.loss:
+        shared["loss"] = arguments.loss
     if data.balance is not None:
         shared["class_weight"] = data.balance.class_weight
     if not arguments.cv:

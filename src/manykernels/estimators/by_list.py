@@ -58,7 +58,7 @@ def _warm_bank(settings: Settings, warm: WarmStart, data: Data, shape: tuple[int
     if warm.kernels is None:
         warm.kernels = list_kernels(settings, data)
     place = place_kernels(settings, warm.kernels, shape, data, precision, warm.norms)
-    seed = None if place.approximation is None else settings.seed()
+    seed = None if place.approximation is None else settings.seed
     bank: Bank = bind(warm.kernels.kernels, data, settings.recipe, place, seed)
     warm.bank = bank
     print_placement(settings, bank.describe_storage(), bank.placement)

@@ -135,7 +135,7 @@ def _bind(settings: Settings, training: RowTraining, targets: Targets, precision
     """Return the kernels as features of the rows, on their workers."""
     place = replace(settings.wish, client=training.client, precision=precision, why="they stay where the rows are")
     data = Data(training.source, training.table, targets=targets)
-    bank: BankOfRows = bind(training.kernels, data, settings.recipe, place, settings.seed())
+    bank: BankOfRows = bind(training.kernels, data, settings.recipe, place, settings.seed)
     print_placement(settings, bank.describe_storage(), bank.placement)
     return bank
 

@@ -108,7 +108,7 @@ class _Chooser(BaseMKL):
         folds = check_cv(self.cv, y, classifier=is_classifier(self))
         scorer = check_scoring(single, scoring=self.scoring)
         parameters = single.get_params(deep=False)
-        if self.scoring is None and isinstance(single, MKLClassifier):
+        if self.scoring is None and "probability" in parameters:
             parameters["probability"] = False  # accuracy needs none
         if isinstance(self.kernels, str) and self._recipe().is_sum:
             parameters["kernels"] = self._bank(X)  # the same in all folds, whose models are compared
