@@ -77,16 +77,16 @@ def bind(kernels: Any, data: Any, recipe: Recipe = _ALONE, placement: Placement 
     check_choice("precision", placement.precision, PRECISIONS)
     check_device(placement.device)
     if placement.approximation is not None:
-        return _placed(_bind_features(_as_bank(kernels), data, recipe, placement, seed), placement)
+        return _placed(_bind_features(KernelBank.of(kernels), data, recipe, placement, seed), placement)
     data = data.in_memory()
     if not recipe.is_sum:
         return _placed(_bind_one(kernels, data, recipe), replace(placement, client=None))
     if placement.client is not None:
         from manykernels.banks.cluster.bank import bind_on_workers  # noqa: PLC0415 - it needs an optional dependency
 
-        bank: Any = bind_on_workers(_as_bank(kernels), data, recipe, placement)
+        bank: Any = bind_on_workers(KernelBank.of(kernels), data, recipe, placement)
     else:
-        bank = _bind_list(_as_bank(kernels), data, recipe, placement)
+        bank = _bind_list(KernelBank.of(kernels), data, recipe, placement)
     report_zero_kernels(bank.names, bank.scale)
     return _placed(bank, placement)
 
@@ -97,10 +97,6 @@ def _placed(bank: Any, placement: Placement) -> Any:
         bank.spare = placement.spare if bank.spare is None else bank.spare
         bank.placement = replace(placement, precision=bank.precision, device=bank.held_on, spare=bank.spare)
     return bank
-
-
-def _as_bank(kernels: Any) -> KernelBank:
-    return kernels if isinstance(kernels, KernelBank) else KernelBank(kernels)
 
 
 def _bind_list(kernels: KernelBank, data: Data, recipe: Recipe, placement: Placement) -> Any:
@@ -232,7 +228,7 @@ def _bind_one(kernels: Any, data: Data, recipe: Recipe) -> ParametricBank:
     options: dict[str, Any] = {"normalize": recipe.normalize, "center": recipe.center}
     if isinstance(recipe.combination, ParametricKernel):
         return ParametricBank(recipe.combination, data.X, data.weights, source=data.table, **options)
-    bank = _as_bank(kernels)
+    bank = KernelBank.of(kernels)
     bank.require_plain(f"combination={recipe.combination!r}")
     if bank.ladders:
         raise TypeError(f"combination='product' needs Gaussian kernels, got {bank.ladders[0]!r}.")

@@ -55,9 +55,6 @@ class KernelEstimator(BaseEstimator):
     device: str = "cpu"
     n_jobs: Any = None
 
-    def _bank(self, X: Any, *, tells: bool = False) -> KernelBank:
-        return as_bank(self.kernels, X, tells=tells)
-
     @property
     def _has_family(self) -> bool:
         """Whether the kernels are a family, and no list."""
@@ -74,7 +71,7 @@ class KernelEstimator(BaseEstimator):
         """
         if self.missing != "ignore":
             return
-        bank = self._bank(table) if kernels is None else kernels
+        bank = as_bank(self.kernels, table) if kernels is None else kernels
         if isinstance(X, CheckedRows):
             X.check = lambda block: bank.check_views(block, table)
         else:
@@ -250,7 +247,7 @@ class KernelEstimator(BaseEstimator):
             yield from ((predictor.kernel, predictor.active.tolist()) for predictor in self._predictors)
             return
         # The nodes of a ladder, or a product, stand for the kernels of the list.
-        kernels = self._bank(table).written_out().kernels
+        kernels = as_bank(self.kernels, table).written_out().kernels
         if len(kernels) != len(self.kernel_names_):
             raise ValueError("The model does not hold its kernels one by one.")
         bound = tuple(entry for k in places for entry in KernelBank([kernels[k]]).resolve(table))

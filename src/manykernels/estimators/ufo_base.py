@@ -35,6 +35,7 @@ from manykernels.estimators.predictor import Predictor
 from manykernels.estimators.running import check_costs, check_finite, needs_digits, print_placement, quiet, watched
 from manykernels.estimators.training import Training
 from manykernels.kernels.feature_maps import FeatureMaps
+from manykernels.kernels.standard import as_bank
 from manykernels.losses import JointLoss
 from manykernels.losses.codes import CUSTOM
 from manykernels.norms.elastic import ElasticNorm
@@ -254,22 +255,23 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         """Return where the kernels are to be: samples with all kernels are read, and not kernels with all samples."""
         return Placement(self.memory_budget, storage="recomputed")
 
-    def _bound(self, table: Any, X: Any, weight: np.ndarray, precision: str = "single") -> ExplicitBank:
+    def _bound(
+        self, table: Any, X: Any, weight: np.ndarray, precision: str = "single"
+    ) -> tuple[ExplicitBank, np.ndarray]:
+        """Return the kernels on these samples, and the root of the constant that is added to each."""
         recipe = Recipe(self.normalize, check=self.check_kernels)
         place = replace(self._wish(), precision=precision)
-        kernels = self._bank(table, tells=True)
+        kernels = as_bank(self.kernels, table, tells=True)
         kernels.require_plain(type(self).__name__)
         bound: ExplicitBank = bind(kernels.written_out(), Data(X, table, weight), recipe, place)
         # A kernel is augmented by a constant of its own size, which for kernels of mean diagonal 1 is 1.
         level = bound.diagonal() @ (weight / weight.sum()) if self.fit_intercept else np.zeros(bound.n_kernels)
-        self._bias = np.sqrt(level)
-        return bound
+        return bound, np.sqrt(level)
 
     def _theta(self, task: Task, warm: UfoWarmStart) -> Theta:
         if warm.bank is None:
             data = task.training.data()
-            warm.bank = self._bound(data.table, data.X, data.weights, warm.precision)
-            warm.bias = self._bias
+            warm.bank, warm.bias = self._bound(data.table, data.X, data.weights, warm.precision)
         assert warm.bias is not None
         self._bias = warm.bias
         bank, loss, y, C = warm.bank, task.loss, task.y, task.C

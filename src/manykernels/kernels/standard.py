@@ -227,10 +227,8 @@ def as_bank(kernels: Any, X: Any, *, tells: bool = False, glance: Callable[[], G
     >>> as_bank("standard", np.zeros((5, 2)))
     KernelBank of 39 kernels
     """
-    if isinstance(kernels, KernelBank):
-        return kernels
     if not isinstance(kernels, str):
-        return KernelBank(kernels)
+        return KernelBank.of(kernels)
     check_choice("kernels", kernels, ("standard",))
     choice = choose(X) if glance is None else choose_at(glance())
     if tells and choice.words:
