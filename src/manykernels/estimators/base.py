@@ -140,7 +140,9 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
         client = client_of_rows(self.approximation, self.n_jobs, given)
         if client is not None:
             return read_on_workers(self, client, given, y, sample_weight)
-        return read_training(self, *in_memory(self.memory_budget, given, y, sample_weight))
+        training = read_training(self, *in_memory(self.memory_budget, given, y, sample_weight))
+        self._check_views(training.X, training.table)
+        return training
 
     def _fit_read(self, training: Any, warm: WarmStart) -> bool:
         """Fit to data that were read, a Training or RowTraining: make the tasks, learn them, and set the attributes.
@@ -166,7 +168,6 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
         check_costs(C)
         if self._has_family:
             return from_family(settings, training.data(), y, C, targets.offset)
-        self._check_views(training.X, training.table)
         return from_list(settings, training.data(), y, C, targets.offset, warm)
 
     def _set_learned(self, bank: Bank, results: list[Result], training: Any, offset: float) -> bool:

@@ -65,17 +65,12 @@ class KernelEstimator(BaseEstimator):
         return standardizes(self.kernels, table) and not isinstance(self.combination, ParametricKernel)
 
     def _check_views(self, X: Any, table: Any, kernels: KernelBank | None = None) -> None:
-        """Raise if NaN is allowed but a row has it in a part of a view only; of rows on disk, when they are read.
+        """Raise if NaN is allowed but a row has it in a part of a view only; rows on disk are checked when read.
 
         ``kernels`` are those of the table, where they are listed already.
         """
-        if self.missing != "ignore":
-            return
-        bank = as_bank(self.kernels, table) if kernels is None else kernels
-        if isinstance(X, CheckedRows):
-            X.check = lambda block: bank.check_views(block, table)
-        else:
-            bank.check_views(X, table)
+        if self.missing == "ignore" and not isinstance(X, CheckedRows):
+            (as_bank(self.kernels, table) if kernels is None else kernels).check_views(X, table)
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
@@ -158,6 +153,9 @@ class KernelEstimator(BaseEstimator):
             if X.shape[0] < 1 or X.shape[1] < 1:
                 raise ValueError(f"X must have at least one row and one column, got shape {X.shape}.")
             set_columns(self, X.shape[1], getattr(given, "columns", None))
+            if self.missing == "ignore":
+                kernels, table = as_bank(self.kernels, given), table_of(given, X)
+                X.check = lambda block: kernels.check_views(block, table)
         elif X.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"X has {X.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features."
