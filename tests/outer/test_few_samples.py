@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from manykernels.banks import Approximation, Placement, bind
-from manykernels.kernels import Gaussian
+from manykernels.banks import Placement, bind
+from manykernels.kernels import FourierFeatures, Gaussian
 from manykernels.losses import Hinge
 from manykernels.norms import LpNorm
 from manykernels.outer.automatic import AUTO
@@ -19,7 +19,7 @@ N = 20
 def problem_on_features(rank):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(N, 2)), np.sign(rng.normal(size=(1, N)))
-    placement = Placement(approximation=Approximation("fourier", rank))
+    placement = Placement(approximation=FourierFeatures(rank))
     bank = bind([Gaussian(1.0), Gaussian(3.0)], X, placement=placement, seed=0)
     return Problem(bank, Hinge(), LpNorm(1), y, np.ones(y.shape))
 
@@ -55,7 +55,5 @@ def test_few_features_stay_features():
 @pytest.mark.parametrize(("n", "rank", "few"), [(20, 12, True), (20, 9, False), (1000, 200, True), (1000, 150, False)])
 def test_samples_are_few_up_to_three_for_each_feature_where_they_take_long(n, rank, few):
     X = np.random.default_rng(0).normal(size=(n, 2))
-    bank = bind(
-        [Gaussian(1.0), Gaussian(3.0)], X, placement=Placement(approximation=Approximation("fourier", rank)), seed=0
-    )
+    bank = bind([Gaussian(1.0), Gaussian(3.0)], X, placement=Placement(approximation=FourierFeatures(rank)), seed=0)
     assert bank.has_few_samples == few

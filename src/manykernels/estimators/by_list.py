@@ -118,7 +118,7 @@ def _tell_what_is_cheaper(settings: Settings, listed: Listed, shape: tuple[int, 
     room = exact_bytes(extent, need_beside(settings, listed, shape), first_precision(settings.tol))
     if room <= budget_bytes(wish.budget):
         warn(
-            f"approximation={wish.approximation.method!r} makes so many features that the exact kernels of "
+            f"approximation={wish.approximation.name!r} makes so many features that the exact kernels of "
             f"{shape[1]:,} samples ({human_bytes(room)} of memory) cost no more: take approximation=None or a lower "
             "rank."
         )

@@ -43,17 +43,15 @@ class KernelEstimator(BaseEstimator):
     group_weights_: np.ndarray
     active_: np.ndarray
     feature_importances_: np.ndarray
-    gap_: float
-    gap_is_exact_: bool
     converged_: bool
     n_iter_: int
     trace_: list[Step]
     # Of estimators that have no such parameter.
-    approximation: str | None = None
+    approximation: Any = None
     center: bool = False
     combination: Any = "sum"
     device: str = "cpu"
-    n_jobs: Any = None
+    cluster: Any = None
 
     @property
     def _has_family(self) -> bool:
@@ -122,7 +120,7 @@ class KernelEstimator(BaseEstimator):
         """Return the predictions of all tasks, shape (n, n_tasks); of Dask data where they are."""
         check_is_fitted(self)
         if is_dask(X):
-            return on_workers.by_parts(self._decisions, X, self.n_jobs)
+            return on_workers.by_parts(self._decisions, X, self.cluster)
         if getattr(X, "ndim", 2) == 3:
             stack = self._check_stack(X)
             return np.hstack([predictor.decision_from_stack(stack) for predictor in self._predictors])
