@@ -62,7 +62,15 @@ def put_together(
     return out
 
 
-class CombinesToMatrix(ABC):
+class GuessesFromTail:
+    """What banks share whose first guess is learned from their last samples."""
+
+    def coarse(self: Any, size: int, y: np.ndarray, C: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray]:
+        """Return the kernels on so many samples for a first guess of the weights, with their targets and costs."""
+        return self.tail(size), y[:, -size:], C[:, -size:]
+
+
+class CombinesToMatrix(GuessesFromTail, ABC):
     """A bank whose kernels are added up in one matrix, which is written again for other weights."""
 
     X: Any

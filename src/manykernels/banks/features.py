@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from manykernels.banks.argument_checks import check_length, checked_places
-from manykernels.banks.combining import MOST_COARSE, CombinesByWeights, WeighedKernel, coarse_samples
+from manykernels.banks.combining import MOST_COARSE, CombinesByWeights, GuessesFromTail, WeighedKernel, coarse_samples
 from manykernels.banks.learned import Kept, LearnedKernel
 from manykernels.banks.offers import FEATURES
 from manykernels.banks.packed import FACTOR_COLUMNS, PackedBank, bank_of_features, divided_weights
@@ -44,7 +44,7 @@ _FEW, _SLOW = 3, 1000
 _LANDMARKS = 0.75  # most of the budget that landmarks may take, and what they are chosen by
 
 
-class FeatureBank(CombinesByWeights):
+class FeatureBank(GuessesFromTail, CombinesByWeights):
     """Kernels as features of the training data.
 
     Parameters

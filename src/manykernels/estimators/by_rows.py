@@ -147,4 +147,4 @@ def _problem(settings: Settings, bank: BankOfRows, offset: float) -> Problem:
     They offer less than other banks, and arrays of which only a sample is here: solvers ask for what they need.
     """
     bound = of_groups(settings.norm, bank.groups)
-    return Problem(bank, settings.loss, bound, bank.targets, bank.costs, settings.fit_intercept, offset)
+    return Problem(bank, settings.loss, bound, bank.unknown, bank.unknown, settings.fit_intercept, offset)

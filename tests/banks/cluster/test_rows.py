@@ -76,7 +76,7 @@ def bank_of_rows(X, y, weight, targets, cuts=(0, 50, 130, 240), kernels=KERNELS,
 
 
 def row_problem(bank, loss, norm, fit_intercept, offset=0.0):
-    return Problem(bank, loss, norm, bank.targets, bank.costs, fit_intercept, offset)
+    return Problem(bank, loss, norm, bank.unknown, bank.unknown, fit_intercept, offset)
 
 
 def targets_of(loss, C):
@@ -145,7 +145,7 @@ def test_learns_of_the_data_what_a_local_bank_learns(normalize, center, approxim
     )
     for name in ("first", "scale", "largest", "mean", "errors"):
         np.testing.assert_allclose(getattr(bank, name), getattr(local, name), rtol=1e-9, atol=1e-12)
-    few, _, _ = bank.sample(20)
+    few, _, _ = bank.coarse(20, bank.unknown, bank.unknown)
     assert few.combine(np.ones(4)).array.shape == (20, 20)
 
 
