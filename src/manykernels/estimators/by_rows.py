@@ -67,11 +67,16 @@ class RowTraining:
         return float(first / total)
 
 
+def stay_on_workers(approximation: Any, cluster: Any, X: Any) -> bool:
+    """Return whether X is learned from as rows on workers: as features of Dask data, or where a cluster is named."""
+    return approximation is not None and (cluster is not None or is_dask(X))
+
+
 def client_of_rows(approximation: Any, cluster: Any, X: Any) -> Any:
-    """Return the client of the workers for rows: for features of Dask data, or with a Dask client; None otherwise."""
-    if approximation is None:
+    """Return the client of the workers for rows; None where they are learned from here."""
+    if not stay_on_workers(approximation, cluster, X):
         return None
-    return on_workers.find_client("dask" if is_dask(X) and cluster is None else cluster)
+    return on_workers.find_client("dask" if cluster is None else cluster)
 
 
 # What exact kernels say of Dask data that are too large.

@@ -115,7 +115,7 @@ class _Chooser(BaseMKL):
             parameters["kernels"] = as_bank(self.kernels, X)  # the same in all folds, whose models are compared
         splits = list(folds.split(X, y))
         points = len(self.norms) * len(self.Cs)
-        n_jobs, settings = side_by_side(single, len(splits) - 1)
+        n_jobs, settings = side_by_side(single, X, len(splits) - 1)
         single = type(single)(**{**parameters, **settings})
 
         def run(fold: int, trail: dict) -> tuple[list[float], dict]:

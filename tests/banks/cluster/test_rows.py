@@ -454,6 +454,15 @@ def test_a_search_loads_the_rows_of_each_fold_once(client, monkeypatch):
     assert len(loads) == 2 + 1  # that of all samples is the last
 
 
+def test_norms_are_walked_in_turns_where_rows_are_on_workers(client):
+    da = pytest.importorskip("dask.array")
+    X, y = classes(60)
+    given = da.from_array(X, chunks=(30, X.shape[1])), da.from_array(y, chunks=30)
+    path = mkl_path(SETTINGS["kernels"], *given, Cs=[0.1], norms=[1.5, 2.0], approximation="nystroem", n_jobs=2)
+    assert [point.norm for point in path] == [1.5, 2.0]
+    assert [point.model.n_jobs for point in path] == [2, 2]
+
+
 def test_a_table_on_disk_is_refused_before_it_is_read(client):
     class Unread:
         is_row_source, shape, columns = True, (60, 5), ["a", "b", "c", "d", "e"]
