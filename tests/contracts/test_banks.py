@@ -661,6 +661,7 @@ def test_a_device_without_double_precision_hands_what_needs_it_to_the_cpu(kind, 
     bank = make(kind, precision=precision)
     assert bank.placement.precision == bank.precision
     assert bank.placement.device == ("cpu" if bank.precision == "double" else "torch:cpu")
+    assert bank.placement.why.startswith("'torch:cpu' lacks the double") == (bank.placement.device == "cpu")
 
 
 @every_kind()

@@ -77,7 +77,7 @@ def bind(kernels: Any, data: Any, recipe: Recipe = _ALONE, placement: Placement 
     check_choice("precision", placement.precision, PRECISIONS)
     check_device(placement.device)
     if placement.approximation is not None:
-        return _placed(_bind_features(KernelBank.of(kernels), data, recipe, placement, seed), placement)
+        return _bind_features(KernelBank.of(kernels), data, recipe, placement, seed)
     data = data.in_memory()
     if not recipe.is_sum:
         return _placed(_bind_one(kernels, data, recipe), replace(placement, client=None))
@@ -124,12 +124,15 @@ def _bind_list(kernels: KernelBank, data: Data, recipe: Recipe, placement: Place
             "precision": placement.precision,
             "reserve": placement.reserve,
         }
-        # The means of centered kernels are interpolated, on the CPU.
         holds = device_holds(has_double(placement.device), placement.precision, is_centered=False)
-        on_cpu = placement.device == "cpu" or recipe.center or not holds
-        kind: Callable[..., LadderBank] = LadderBank if on_cpu else partial(DeviceLadderBank, device=placement.device)
-        parts.append(kind(ladders, places, data.X, data.weights, **options))
-    return parts[0] if len(parts) == 1 else CompositeBank(parts)
+        place = placement if holds else placement.on_cpu()
+        # The means of centered kernels are interpolated, on the CPU.
+        on_cpu = place.device == "cpu" or recipe.center
+        kind: Callable[..., LadderBank] = LadderBank if on_cpu else partial(DeviceLadderBank, device=place.device)
+        parts.append(_placed(kind(ladders, places, data.X, data.weights, **options), place))
+    if len(parts) == 1:
+        return parts[0]
+    return _placed(CompositeBank(parts), replace(place, budget=placement.budget))
 
 
 def bind_resolved(
@@ -219,7 +222,7 @@ def _bind_features(kernels: KernelBank, data: Data, recipe: Recipe, placement: P
         )
         bank = kind(resolved, data.X, data.weights, budget=budget_bytes(placement.budget), **options)
     report_zero_kernels(bank.names, bank.scale)
-    return bank
+    return _placed(bank, placement if bank.held_on == placement.device else placement.on_cpu())
 
 
 def _bind_one(kernels: Any, data: Data, recipe: Recipe) -> ParametricBank:
