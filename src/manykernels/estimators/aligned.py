@@ -30,7 +30,6 @@ from manykernels.estimators.parameters import FAMILY_NEEDS, Check, check_needs, 
 from manykernels.estimators.predictor import Predictor
 from manykernels.estimators.running import print_placement, watched
 from manykernels.estimators.training import Training, read_rows, read_weight, standardized, table_of
-from manykernels.kernels.standard import as_bank
 
 # Whole numbers that differ in more than this many values are hardly classes.
 _MANY_CLASSES = 20
@@ -72,7 +71,7 @@ class AlignedEstimator(KernelEstimator):
         ``target_of`` makes a Target of the targets of some samples and their weights.
         """
         table, samples = training.table, training.samples
-        kernels = self.kernels if self._has_family else as_bank(self.kernels, table, tells=True)
+        kernels = self.kernels if self._has_family else self._bank(table, tells=True)
         self._check_views(training.X, table, kernels)
         place = self._place(samples.rows.size)  # what does not fit is refused before anything is held out
         print_placement(self, repr(kernels), place)

@@ -26,7 +26,6 @@ from manykernels.estimators.parameters import keep
 from manykernels.estimators.path import DEFAULT_CS, points_of, side_by_side, walk
 from manykernels.estimators.regressor import MKLRegressor
 from manykernels.estimators.training import read_rows, read_weight, table_of
-from manykernels.kernels.standard import as_bank
 
 # What a search says of Dask data that are too large.
 _NEEDS = (
@@ -112,7 +111,7 @@ class _Chooser(BaseMKL):
         if self.scoring is None and "probability" in parameters:
             parameters["probability"] = False  # accuracy needs none
         if isinstance(self.kernels, str) and self._recipe().is_sum:
-            parameters["kernels"] = as_bank(self.kernels, X)  # the same in all folds, whose models are compared
+            parameters["kernels"] = self._bank(X)  # the same in all folds, whose models are compared
         splits = list(folds.split(X, y))
         points = len(self.norms) * len(self.Cs)
         n_jobs, settings = side_by_side(single, X, len(splits) - 1)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
@@ -53,6 +53,10 @@ class KernelEstimator(BaseEstimator):
     device: str = "cpu"
     cluster: Any = None
 
+    def _bank(self, table: Any, *, tells: bool = False) -> KernelBank:
+        """Return the kernels as a list; ``tells`` warns where the standard ones are not all that there could be."""
+        return as_bank(self.kernels, table, tells=tells)
+
     @property
     def _has_family(self) -> bool:
         """Whether the kernels are a family, and no list."""
@@ -68,7 +72,7 @@ class KernelEstimator(BaseEstimator):
         ``kernels`` are those of the table, where they are listed already.
         """
         if self.missing == "ignore" and not isinstance(X, CheckedRows):
-            (as_bank(self.kernels, table) if kernels is None else kernels).check_views(X, table)
+            (self._bank(table) if kernels is None else kernels).check_views(X, table)
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
@@ -152,7 +156,7 @@ class KernelEstimator(BaseEstimator):
                 raise ValueError(f"X must have at least one row and one column, got shape {X.shape}.")
             set_columns(self, X.shape[1], getattr(given, "columns", None))
             if self.missing == "ignore":
-                kernels, table = as_bank(self.kernels, given), table_of(given, X)
+                kernels, table = self._bank(given), table_of(given, X)
                 X.check = lambda block: kernels.check_views(block, table)
         elif X.shape[1] != self.n_features_in_:
             raise ValueError(
@@ -243,7 +247,7 @@ class KernelEstimator(BaseEstimator):
             yield from ((predictor.kernel, predictor.active.tolist()) for predictor in self._predictors)
             return
         # The nodes of a ladder, or a product, stand for the kernels of the list.
-        kernels = as_bank(self.kernels, table).written_out().kernels
+        kernels = self._bank(table).written_out().kernels
         if len(kernels) != len(self.kernel_names_):
             raise ValueError("The model does not hold its kernels one by one.")
         bound = tuple(entry for k in places for entry in KernelBank([kernels[k]]).resolve(table))
@@ -295,7 +299,7 @@ class KernelEstimator(BaseEstimator):
 
         save(self, path, extra)
 
-    @available_if(lambda self: hasattr(self, "predict"))
+    @available_if(lambda self: is_classifier(self) or is_regressor(self))
     def report(self, X: Any, y: Any, path: Any = None, **options: Any) -> Any:
         """Report on the fitted model in one HTML file: what it learned, how sure and how good it is.
 

@@ -35,7 +35,6 @@ from manykernels.estimators.predictor import Predictor
 from manykernels.estimators.running import check_costs, check_finite, needs_digits, print_placement, quiet, watched
 from manykernels.estimators.training import Training
 from manykernels.kernels.feature_maps import FeatureMaps
-from manykernels.kernels.standard import as_bank
 from manykernels.losses import JointLoss
 from manykernels.losses.codes import CUSTOM
 from manykernels.outer.ufo import SAMPLINGS, UfoResult, standing, ufo
@@ -272,7 +271,7 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         """Return the kernels on these samples, and the root of the constant that is added to each."""
         recipe = Recipe(self.normalize, check=self.check_kernels)
         place = replace(self._wish(), precision=precision)
-        kernels = as_bank(self.kernels, table, tells=True)
+        kernels = self._bank(table, tells=True)
         kernels.require_plain(type(self).__name__)
         bound: ExplicitBank = bind(kernels.written_out(), Data(X, table, weight), recipe, place)
         # A kernel is augmented by a constant of its own size, which for kernels of mean diagonal 1 is 1.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -157,7 +157,7 @@ def _kernels(columns: Any, widths: Any, degrees: Any) -> list[Kernel | GaussianL
     return kernels + [Polynomial(degree, columns=columns) for degree in degrees]
 
 
-def choose(X: Any) -> Choice:
+def choose(X: Any, degrees: Sequence[int] = STANDARD_DEGREES) -> Choice:
     """Return which standard kernels suit X: those on all columns together, and on which single ones.
 
     Parameters
@@ -171,10 +171,10 @@ def choose(X: Any) -> Choice:
     >>> choose(sp.random(50, 3000, density=0.01, random_state=0)).singles.size
     0
     """
-    return choose_at(Glance.at(X))
+    return choose_at(Glance.at(X), degrees)
 
 
-def choose_at(glance: Glance) -> Choice:
+def choose_at(glance: Glance, degrees: Sequence[int] = STANDARD_DEGREES) -> Choice:
     """Return which standard kernels suit rows of which so much is known."""
     n, d = glance.shape
     every = np.arange(d if d > 1 else 0)
@@ -183,19 +183,19 @@ def choose_at(glance: Glance) -> Choice:
     if glance.filled is None:
         if n * d <= _FEW_VALUES:
             return Choice(every, STANDARD_WIDTHS)
-        return Choice(every[:0], STANDARD_WIDTHS, _words(glance, 0, "", STANDARD_WIDTHS))
+        return Choice(every[:0], STANDARD_WIDTHS, _words(glance, 0, "", STANDARD_WIDTHS, len(degrees)))
     filled = np.flatnonzero(glance.filled >= (1 - _EMPTY) * n)
     filled = filled if n * filled.size <= _FEW_VALUES else filled[:0]
     unit = glance.typical_distance()
     widths = tuple(unit * width for width in _WIDE_WIDTHS)
-    words = _words(glance, filled.size, " that are filled in 95 % of the samples or more", widths)
+    words = _words(glance, filled.size, " that are filled in 95 % of the samples or more", widths, len(degrees))
     return Choice(filled, widths, words, standardize=False)
 
 
-def _words(glance: Glance, n_singles: int, which: str, widths: tuple[float, ...]) -> str:
+def _words(glance: Glance, n_singles: int, which: str, widths: tuple[float, ...], n_degrees: int) -> str:
     """Return the sentence that says which kernels were chosen."""
-    size = len(STANDARD_WIDTHS) + len(STANDARD_DEGREES)
-    count = len(widths) + len(STANDARD_DEGREES) + size * n_singles
+    size = len(STANDARD_WIDTHS) + n_degrees
+    count = len(widths) + n_degrees + size * n_singles
     seen = "all of them together"
     if n_singles:
         seen += f" and the {n_singles}{which} one by one"
@@ -208,7 +208,14 @@ def _words(glance: Glance, n_singles: int, which: str, widths: tuple[float, ...]
     )
 
 
-def as_bank(kernels: Any, X: Any, *, tells: bool = False, glance: Callable[[], Glance] | None = None) -> KernelBank:
+def as_bank(
+    kernels: Any,
+    X: Any,
+    *,
+    tells: bool = False,
+    degrees: Sequence[int] = STANDARD_DEGREES,
+    glance: Callable[[], Glance] | None = None,
+) -> KernelBank:
     """Return what an estimator's ``kernels`` stand for: "standard", a list of kernels, or a bank.
 
     Parameters
@@ -217,6 +224,8 @@ def as_bank(kernels: Any, X: Any, *, tells: bool = False, glance: Callable[[], G
     X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
     tells : bool
         Say which of the standard kernels were chosen, where it is not all of them.
+    degrees : sequence of int
+        Of the polynomial kernels among the standard ones.
     glance : function, optional
         Returns what the choice depends on, where the rows are elsewhere and X has none of them.
 
@@ -230,10 +239,10 @@ def as_bank(kernels: Any, X: Any, *, tells: bool = False, glance: Callable[[], G
     if not isinstance(kernels, str):
         return KernelBank.of(kernels)
     check_choice("kernels", kernels, ("standard",))
-    choice = choose(X) if glance is None else choose_at(glance())
+    choice = choose(X, degrees) if glance is None else choose_at(glance(), degrees)
     if tells and choice.words:
         warn(choice.words)
-    return _made(X, choice, None, STANDARD_DEGREES, "auto", choice.standardize)
+    return _made(X, choice, None, degrees, "auto", choice.standardize)
 
 
 def standardizes(kernels: Any, X: Any) -> bool:

@@ -110,7 +110,7 @@ def _coarse_weights(problem: Problem) -> np.ndarray | None:
     if size < _FEWEST:
         return None
     coarse = problem.coarse(size)
-    if not has_both_classes(coarse.y):
+    if not has_both_classes(coarse.loss, coarse.y, coarse.C):
         return None
     with silent():
         return automatic(replace(coarse, C=coarse.C * (problem.y.shape[1] / size)), tol=_COARSE_GAP).weights
