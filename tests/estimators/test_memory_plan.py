@@ -115,7 +115,7 @@ def test_the_kernels_are_listed_once_for_all_fits_of_a_path(monkeypatch):
     """With the digits of the second bank and the plans of both, too."""
     seen = []
     real = standard.choose
-    monkeypatch.setattr(standard, "choose", lambda data: seen.append(1) or real(data))
+    monkeypatch.setattr(standard, "choose", lambda *given: seen.append(1) or real(*given))
     MKLClassifier(tol=1e-6).fit(X, Y)
     assert len(seen) == 1
     mkl_path("standard", X, Y, Cs=[0.1, 1.0], norms=(1, 2))

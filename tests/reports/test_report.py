@@ -336,7 +336,7 @@ def test_matrices_one_by_one(iris):
 @pytest.mark.parametrize("normalize", ["mean_diag", "cosine"])
 def test_matrices_of_ladders_that_are_summed_on_nodes(iris, normalize):
     X = iris[0].to_numpy() + 1.0
-    ladder = GaussianLadder([1, 2], low=0.1, high=10.0, count=50)
+    ladder = GaussianLadder(columns=[1, 2], low=0.1, high=10.0, count=50)
     model = MKLClassifier([ladder, Polynomial(2, coef0=0.0, columns=[0])], norm=2, normalize=normalize, C=0.1)
     model.fit(X, iris[1])
     few = np.vstack([X[:5], np.zeros(4)])
