@@ -34,7 +34,7 @@ def test_hostile_settings(loss, task, p, C, monkeypatch):
     grams, y = random_problem(40, 6, seed=4, task=task)
     grams = [*grams, grams[0].copy(), np.ones((40, 40)), grams[2].copy()]
     problem = problem_of(grams, y, loss, p, C)
-    monkeypatch.setattr("manykernels.outer.automatic._steps_in_weights", lambda norm, sizes: True)
+    monkeypatch.setattr("manykernels.outer.automatic._steps_in_weights", lambda norm, loss, sizes: True)
     result = automatic(problem, tol=1e-4)
     assert result.converged
     assert -1e-9 <= naive_gap(problem, grams, result) <= 1.01e-4

@@ -60,13 +60,12 @@ MULTILEVEL = replace(REDUCED_NEWTON, run=multilevel_newton)
 def _sizes(problem: Problem) -> list[int]:
     """Return how many samples each level has, the fewest first; in each, no task's targets are all the same."""
     sizes, size = [], problem.bank.n_samples // 2
-    while size >= _COARSEST and has_both_classes(problem, size):
+    while size >= _COARSEST and has_contrast(problem, size):
         sizes.append(size)
         size //= 2
     return sizes[::-1]
 
 
-def has_both_classes(problem: Problem, size: int) -> bool:
-    """Return whether no task's targets are all the same in the last ``size`` samples."""
-    targets = problem.y[:, -size:]
-    return bool(np.all(targets.min(axis=1) < targets.max(axis=1)))
+def has_contrast(problem: Problem, size: int) -> bool:
+    """Return whether the last ``size`` samples leave every task something to learn."""
+    return all(problem.loss.has_contrast(y[-size:]) for y in problem.y)
