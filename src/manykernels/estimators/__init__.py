@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from manykernels.estimators.path import PathPoint, mkl_path
     from manykernels.estimators.persistence import load
     from manykernels.estimators.regressor import MKLRegressor
+    from manykernels.estimators.survival import MKLSurvival
     from manykernels.estimators.two_stage import TwoStageMKLClassifier, TwoStageMKLRegressor
     from manykernels.estimators.ufo import UFOMKLClassifier, UFOMKLRegressor
 
@@ -23,6 +24,7 @@ __all__ = [
     "MKLClassifierCV",
     "MKLRegressor",
     "MKLRegressorCV",
+    "MKLSurvival",
     "PathPoint",
     "TwoStageMKLClassifier",
     "TwoStageMKLRegressor",
@@ -40,6 +42,7 @@ _MODULES = {
     "MKLClassifierCV": "cv",
     "MKLRegressor": "regressor",
     "MKLRegressorCV": "cv",
+    "MKLSurvival": "survival",
     "PathPoint": "path",
     "TwoStageMKLClassifier": "two_stage",
     "TwoStageMKLRegressor": "two_stage",

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
@@ -299,7 +299,7 @@ class KernelEstimator(BaseEstimator):
 
         save(self, path, extra)
 
-    @available_if(lambda self: hasattr(self, "predict"))
+    @available_if(lambda self: is_classifier(self) or is_regressor(self))
     def report(self, X: Any, y: Any, path: Any = None, **options: Any) -> Any:
         """Report on the fitted model in one HTML file: what it learned, how sure and how good it is.
 

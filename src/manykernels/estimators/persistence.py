@@ -25,6 +25,7 @@ from manykernels.estimators.coded_predictor import Arrays, decode_predictor, enc
 from manykernels.estimators.kernel_estimator import KernelEstimator
 from manykernels.estimators.predictor import Predictor
 from manykernels.estimators.regressor import MKLRegressor
+from manykernels.estimators.survival import MKLSurvival
 from manykernels.estimators.two_stage import TwoStageMKLClassifier, TwoStageMKLRegressor
 from manykernels.estimators.ufo import UFOMKLClassifier, UFOMKLRegressor
 from manykernels.kernels import KERNELS, Kernel, KernelBank
@@ -38,6 +39,7 @@ _ESTIMATORS: dict[str, type[KernelEstimator]] = {
     for kind in (
         MKLClassifier,
         MKLRegressor,
+        MKLSurvival,
         UFOMKLClassifier,
         UFOMKLRegressor,
         TwoStageMKLClassifier,
@@ -58,6 +60,8 @@ _ARRAYS = (
     "support_",
     "intercept_",
     "feature_importances_",
+    "event_times_",
+    "baseline_cumulative_hazard_",
 )
 _VALUES = (
     "kernel_names_",

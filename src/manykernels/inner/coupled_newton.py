@@ -192,7 +192,7 @@ def _proven(loss: Coupled, y: np.ndarray, C: np.ndarray, beta: np.ndarray, decis
     """Return a feasible beta with its gap."""
     quadratic, losses = float(beta @ decision), loss.total(y, decision, C)
     gap = quadratic + losses + loss.total_conjugate(y, beta, C)
-    return CoupledSolution(beta, decision, gap, 0.5 * quadratic + losses)
+    return CoupledSolution(beta, decision, gap if np.isfinite(gap) else np.inf, 0.5 * quadratic + losses)
 
 
 def _better(best: CoupledSolution | None, other: CoupledSolution) -> CoupledSolution:

@@ -41,10 +41,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import xlogy
 
 from manykernels.compute.later_means import contrast_columns, contrast_rows, spread_rows
 from manykernels.losses.total import CoupledLoss, CurvatureFactor
+
+_FAR = 1e300
 
 
 class Cox(CoupledLoss):
@@ -58,7 +59,7 @@ class Cox(CoupledLoss):
     >>> round(float(np.exp(-Cox().total(y, z, C))), 12)  # of a risk of 4, the first has 2; the last is alone
     0.5
     >>> Cox().pull(y, z, C)  # events less what is expected
-    array([ 0.  , -0.25,  0.25])
+    array([ 0.5 , -0.25, -0.25])
     """
 
     name = "cox"
@@ -77,10 +78,9 @@ class Cox(CoupledLoss):
         left = np.maximum(np.cumsum(np.add.reduceat(beta[order], first)), 0.0)
         left[-1] = 0.0
         risk = np.append(0.0, left[:-1]) + events
-        ratios = np.divide(expected, C, out=np.zeros(C.size), where=C > 0.0)
-        unit = float(C.max()) or 1.0  # the logarithms of it cancel, and so would their digits
-        paths = xlogy(left, left / unit) + xlogy(events, events / unit) - xlogy(risk, risk / unit)
-        return float(xlogy(expected, ratios).sum() + paths.sum())
+        unit = np.full(left.size, C.max())  # its logarithms cancel, and so would their digits
+        paths = _entropy(left, unit) + _entropy(events, unit) - _entropy(risk, unit)
+        return float(_entropy(expected, C).sum() + paths.sum())
 
     def pull(self, y: np.ndarray, z: np.ndarray, C: np.ndarray) -> np.ndarray:
         at, out = _Risks.of(y, z, C), np.empty(y.size)
@@ -101,8 +101,8 @@ class Cox(CoupledLoss):
         left = path - np.minimum(np.minimum.accumulate(path), 0.0)
         left[-1] = 0.0
         allowed = np.append(0.0, left[:-1]) + events - left
-        bare = sums <= 0.0
-        expected = np.where((bare & (allowed > 0.0))[group], C[order], expected)
+        bare = (allowed > 0.0) & ~(allowed < _FAR * sums)  # what is expected cannot be scaled to what is allowed
+        expected = np.where(bare[group], C[order], expected)
         sums = np.add.reduceat(expected, first)
         factors = np.divide(allowed, sums, out=np.zeros(sums.size), where=sums > 0.0)
         out[order] = died - expected * factors[group]
@@ -137,6 +137,12 @@ def _in_order(y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     order = np.argsort(times, kind="stable")
     is_new = np.append(True, np.diff(times[order]) > 0.0)
     return order, np.cumsum(is_new) - 1, np.flatnonzero(is_new)
+
+
+def _entropy(values: np.ndarray, units: np.ndarray) -> np.ndarray:
+    """Return v log(v / unit), 0 where the quotient is 0."""
+    ratios = np.divide(values, units, out=np.zeros(values.size), where=units > 0.0)
+    return values * np.log(np.where(ratios > 0.0, ratios, 1.0))
 
 
 def _log(values: np.ndarray) -> np.ndarray:
