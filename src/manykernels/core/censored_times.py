@@ -73,7 +73,9 @@ def read_survival(y: Any) -> Survival:
     if not np.all((event == 0.0) | (event == 1.0)):
         raise ValueError(f"{_FORMS}; the events must be 0 or 1, or True or False.")
     if not np.all(np.isfinite(time)) or np.any(time < 0.0):
-        raise ValueError("The times in y must be finite numbers of at least 0: drop the rows of which they are not known.")
+        raise ValueError(
+            "The times in y must be finite numbers of at least 0: drop the rows of which they are not known."
+        )
     return Survival(event == 1.0, time)
 
 

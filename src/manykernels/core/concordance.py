@@ -45,9 +45,9 @@ def concordance_index(y: Survival, risk: np.ndarray, weight: np.ndarray | None =
     ranked = np.sort(risk)
     ends = [np.searchsorted(ranked, risk[died] + shift, side) for shift, side in ((-_SAME, "left"), (_SAME, "right"))]
     ranks = np.searchsorted(ranked, risk)
-    below, not_above, total = _weights_of_rest(
-        ranks[::-1], weight[::-1], rest, [*ends, np.full(died.size, time.size)]
-    ) @ weight[died]
+    below, not_above, total = (
+        _weights_of_rest(ranks[::-1], weight[::-1], rest, [*ends, np.full(died.size, time.size)]) @ weight[died]
+    )
     if not total > 0.0:
         raise ValueError("y has no comparable pairs: an event is needed, and someone seen at a later time.")
     return float(0.5 * (below + not_above) / total)

@@ -7,10 +7,10 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from manykernels.core.censored_times import read_survival
 from manykernels.core.concordance import concordance_index
 from manykernels.core.protocols import Bank
 from manykernels.core.results import Result
-from manykernels.core.censored_times import read_survival
 from manykernels.core.targets import Targets
 from manykernels.estimators.base import BaseMKL
 from manykernels.estimators.by_rows import client_of_rows, in_memory
@@ -196,7 +196,6 @@ class MKLSurvival(BaseMKL):
         if survival.time.size != scores.size:
             raise ValueError(f"y holds {survival.time.size} samples, but X holds {scores.size}.")
         return concordance_index(survival, scores, read_weight(sample_weight, scores))
-
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

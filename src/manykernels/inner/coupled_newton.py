@@ -15,7 +15,7 @@ inequality is an equality, with K g = z + K r, which the step needs anyway; and 
 z is K W times as large in K g, one of beta W^{-1} times in what the conjugate asks for, so that the one has the more
 digits where K W is small, the other where it is large. The first of them with a small enough gap is returned.
 
-A kernel that is a matrix has B factored; of one that is known by its products, B is solved by conjugate gradients.
+A kernel that is a matrix has B factored; for one that is known by its products, the step is found by conjugate gradients.
 """
 
 from __future__ import annotations
@@ -28,13 +28,15 @@ from scipy.linalg import cho_solve
 
 from manykernels.compute.linalg import cholesky_factor
 from manykernels.compute.threads import one_blas_thread
-from manykernels.inner.newton_cg import conjugate_gradients
 
 _SUFFICIENT_DECREASE = 1e-4
 _LEAST_STEP = 1e-10
 # Of the objective, which is a sum of many terms: relative.
 _ROUNDING = 1e-15
-_RESIDUALS = 1e-10, 1e-2  # of the right-hand side, at least and at most, are left by the conjugate gradients
+_RESIDUALS = 1e-8, 0.1  # of the right-hand side, at least and at most, are left by the conjugate gradients
+_MOST_STEPS = 1000
+_PATIENCE = 5  # steps that gain no more than rounding, and may still bring the two values together
+_HARMLESS = 1e-3  # of what a step gains
 
 
 class Factor(Protocol):
@@ -43,7 +45,6 @@ class Factor(Protocol):
     def times(self, vectors: np.ndarray) -> np.ndarray: ...
     def transposed_times(self, vectors: np.ndarray) -> np.ndarray: ...
     def congruent(self, K: np.ndarray) -> np.ndarray: ...
-    def scales(self) -> np.ndarray: ...
 
 
 class Coupled(Protocol):
@@ -68,29 +69,49 @@ class CoupledSolution(NamedTuple):
 
 # Gives K v for v of shape (n,).
 Product = Callable[[np.ndarray], np.ndarray]
-# Gives about B^{-1} v for F, v of shape (n,) and the part of v that may be left.
-StepSolver = Callable[[Factor, np.ndarray, float], np.ndarray]
+# Gives about the step for F, r, K r and the part of r that may be left, and K times it.
+StepSolver = Callable[[Factor, np.ndarray, np.ndarray, float], tuple[np.ndarray, np.ndarray]]
 
 
 def factored(K: np.ndarray) -> StepSolver:
-    """Return what solves with B by a Cholesky factorization."""
+    """Return what finds the step by a Cholesky factorization of B."""
 
-    def solve_step(factor: Factor, right: np.ndarray, part: float) -> np.ndarray:
+    def solve_step(factor: Factor, rest: np.ndarray, climb: np.ndarray, part: float) -> tuple[np.ndarray, np.ndarray]:
         B = factor.congruent(K)
         B[np.diag_indices_from(B)] += 1.0
-        return cho_solve(cholesky_factor(B, least=1.0, overwrite=True), right, check_finite=False)
+        right = factor.transposed_times(climb[None])[0]
+        solved = cho_solve(cholesky_factor(B, least=1.0, overwrite=True), right, check_finite=False)
+        inner = factor.times(solved[None])[0]
+        return rest - inner, climb - K @ inner
 
     return solve_step
 
 
-def by_products(product: Callable[[np.ndarray], np.ndarray], diagonal: np.ndarray) -> StepSolver:
-    """Return what solves with B by conjugate gradients, for ``product`` of vectors (n_vectors, n)."""
+def by_products(product: Product) -> StepSolver:
+    """Return what finds the step by conjugate gradients.
 
-    def solve_step(factor: Factor, right: np.ndarray, part: float) -> np.ndarray:
-        def apply(V: np.ndarray) -> np.ndarray:
-            return V + factor.transposed_times(product(factor.times(V)))
+    I + W K is symmetric and positive definite in the inner product u' K v. There each iterate minimizes the model of the
+    objective over all directions so far, so that it goes downhill wherever it is stopped. It does not see what K takes
+    to 0, of which the step is to have all of r: the residual has what is lacking, and is added where that does no harm.
+    """
 
-        return conjugate_gradients(apply, right[None], 1.0 + factor.scales() ** 2 * diagonal, part)[0]
+    def solve_step(factor: Factor, rest: np.ndarray, climb: np.ndarray, part: float) -> tuple[np.ndarray, np.ndarray]:
+        pull, way, rise = rest, np.zeros_like(rest), np.zeros_like(rest)
+        direction, image, size = rest, climb, float(rest @ climb)
+        limit = part**2 * size
+        for _ in range(min(_MOST_STEPS, 2 * rest.size + 10)):
+            bent = factor.transposed_times(image[None])
+            bend = float(direction @ image + np.sum(bent**2))
+            if not (size > limit and bend > 0.0):
+                break  # done, or rounding
+            length = size / bend
+            way, rise = way + length * direction, rise + length * image
+            rest = rest - length * (direction + factor.times(bent)[0])
+            climb = product(rest)
+            before, size = size, float(rest @ climb)
+            direction, image = rest + size / before * direction, climb + size / before * image
+        is_harmless = np.sum(factor.transposed_times(climb[None]) ** 2) <= size + _HARMLESS * float(pull @ rise)
+        return (way + rest, rise + climb) if is_harmless else (way, rise)
 
     return solve_step
 
@@ -157,7 +178,7 @@ def _iterate(
 ) -> CoupledSolution:
     decision = product(beta)
     objective = _objective(loss, y, C, beta, decision)
-    best, part = None, _RESIDUALS[1]
+    best, part, n_idle = None, _RESIDUALS[1], 0
     for _ in range(max_iter):
         pull, inside = (loss.feasible(y, each, C, True) for each in (loss.pull(y, decision, C), beta))
         rest = pull - beta
@@ -166,9 +187,7 @@ def _iterate(
         best = _better(best, _proven(loss, y, C, inside, decision + product(inside - beta)))
         if best.gap <= tol * abs(best.objective):
             return best._replace(converged=True)
-        factor = loss.curvature_factor(y, decision, C)
-        inner = factor.times(solve_step(factor, factor.transposed_times(climb[None])[0], part)[None])[0]
-        way, rise = rest - inner, climb - product(inner)
+        way, rise = solve_step(loss.curvature_factor(y, decision, C), rest, climb, part)
         promise = float(way @ climb)
         part = float(np.clip(promise / max(abs(objective), 1e-300), *_RESIDUALS))
         step, rounding = 1.0, _ROUNDING * abs(objective)
@@ -177,7 +196,8 @@ def _iterate(
             if value <= objective - _SUFFICIENT_DECREASE * step * promise + rounding:
                 break
             step *= 0.5
-        if step < _LEAST_STEP or not promise > 0.0:
+        n_idle = n_idle + 1 if promise <= rounding else 0
+        if step < _LEAST_STEP or not promise >= -rounding or n_idle > _PATIENCE:
             break
         beta, decision, objective = beta + step * way, decision + step * rise, value
     assert best is not None

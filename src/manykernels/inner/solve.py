@@ -223,21 +223,21 @@ def _smooth(work: Work, solve_task: Callable[..., newton.NewtonSolution]) -> Mac
     return work.machine(betas, decisions)
 
 
+def _product(work: Work, vector: np.ndarray) -> np.ndarray:
+    return work.K.product(vector[None])[0]
+
+
 def _coupled(work: Work) -> Machine:
     return _coupled_tasks(work, coupled_newton.factored(work.K.array))
 
 
 def _coupled_cg(work: Work) -> Machine:
-    return _coupled_tasks(work, coupled_newton.by_products(work.K.product, work.K.diagonal()))
+    return _coupled_tasks(work, coupled_newton.by_products(partial(_product, work)))
 
 
 def _coupled_tasks(work: Work, solve_step: coupled_newton.StepSolver) -> Machine:
     """Solve the tasks of a coupled loss one by one, until their gaps are small enough."""
-
-    def product(vector: np.ndarray) -> np.ndarray:
-        return work.K.product(vector[None])[0]
-
-    solutions = []
+    product, solutions = partial(_product, work), []
     for y, C, begin in zip(work.y, work.C, map(work.begin, range(work.n_tasks)), strict=True):
         start = begin[0] if begin else None
         solutions.append(coupled_newton.solve(product, solve_step, y, C, work.loss, start=start, tol=work.tol))

@@ -45,7 +45,7 @@ import numpy as np
 from manykernels.compute.later_means import contrast_columns, contrast_rows, spread_rows
 from manykernels.losses.total import CoupledLoss, CurvatureFactor
 
-_FAR = 1e300
+_FAR = 1e300  # two numbers with this quotient or more cannot be scaled to one another
 
 
 class Cox(CoupledLoss):
@@ -66,8 +66,9 @@ class Cox(CoupledLoss):
 
     def total(self, y: np.ndarray, z: np.ndarray, C: np.ndarray) -> float:
         at = _Risks.of(y, z, C)
-        behind = at.log_risk[at.first] - _log(at.events)
-        parts = at.died * (np.where(at.events > 0.0, behind, 0.0)[at.group] - z[at.order])
+        happened, behind = at.events > 0.0, np.zeros(at.events.size)
+        behind[happened] = at.log_risk[at.first[happened]] - np.log(at.events[happened])
+        parts = at.died * (behind[at.group] - at.scores)
         return max(float(parts.sum()), 0.0)
 
     def total_conjugate(self, y: np.ndarray, beta: np.ndarray, C: np.ndarray) -> float:
@@ -100,8 +101,8 @@ class Cox(CoupledLoss):
         path = np.cumsum(events - sums)
         left = path - np.minimum(np.minimum.accumulate(path), 0.0)
         left[-1] = 0.0
-        allowed = np.append(0.0, left[:-1]) + events - left
-        bare = (allowed > 0.0) & ~(allowed < _FAR * sums)  # what is expected cannot be scaled to what is allowed
+        allowed = np.maximum(np.append(0.0, left[:-1]) + events - left, 0.0)
+        bare = (allowed > 0.0) & (sums <= allowed / _FAR)
         expected = np.where(bare[group], C[order], expected)
         sums = np.add.reduceat(expected, first)
         factors = np.divide(allowed, sums, out=np.zeros(sums.size), where=sums > 0.0)
@@ -162,6 +163,8 @@ class _Risks(NamedTuple):
         The weights C of the events, 0 of the censored.
     events : ndarray of shape (n_times,)
         Their sum at each time, W.
+    scores : ndarray of shape (n,)
+        z less its maximum, which would cost digits.
     log_share, log_risk, expected : ndarrays of shape (n,)
         Logarithms of C exp(z) and of its sum from each sample on; m.
     """
@@ -171,6 +174,7 @@ class _Risks(NamedTuple):
     first: np.ndarray
     died: np.ndarray
     events: np.ndarray
+    scores: np.ndarray
     log_share: np.ndarray
     log_risk: np.ndarray
     expected: np.ndarray
@@ -180,12 +184,13 @@ class _Risks(NamedTuple):
         order, group, first = _in_order(y)
         died = np.where(y > 0.0, C, 0.0)[order]
         events = np.add.reduceat(died, first)
-        log_share = _log(C[order]) + z[order]
+        scores = z[order] - z.max()
+        log_share = _log(C[order]) + scores
         log_risk = np.logaddexp.accumulate(log_share[::-1])[::-1]
         # Where nothing happens nothing is added, also where nobody is at risk.
         step = _log(events) - np.where(events > 0.0, log_risk[first], 0.0)
         expected = np.exp(log_share + np.logaddexp.accumulate(step)[group])
-        return cls(order, group, first, died, events, log_share, log_risk, expected)
+        return cls(order, group, first, died, events, scores, log_share, log_risk, expected)
 
 
 class _RiskFactor(CurvatureFactor):
@@ -217,10 +222,4 @@ class _RiskFactor(CurvatureFactor):
     def congruent(self, K: np.ndarray) -> np.ndarray:
         out = self.transposed_times(K)  # K F
         contrast_columns(out, *self.parts)
-        return out
-
-    def scales(self) -> np.ndarray:
-        order, length, _, _ = self.parts
-        out = np.empty(length.size)
-        out[order] = length
         return out

@@ -90,10 +90,6 @@ class CurvatureFactor(ABC):
     def congruent(self, K: np.ndarray) -> np.ndarray:
         """Return F' K F as a matrix of its own; beside K there is room for that one."""
 
-    @abstractmethod
-    def scales(self) -> np.ndarray:
-        """Return about how long the columns of F are, shape (n_samples,)."""
-
 
 class CoupledLoss(TotalLoss):
     """A smooth convex loss that is no sum over samples; its second derivative has a factor whose products are quick.
