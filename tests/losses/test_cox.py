@@ -51,7 +51,8 @@ def test_huge_scores_lose_no_digits(factor, shift):
     expected = cox_oracle.loss(event, time, factor * z, C)
     assert LOSS.total(y, far, C) == pytest.approx(expected, rel=1e-9 * max(1.0, abs(shift) / 1e6), abs=1e-7)
     beta = LOSS.pull(y, far, C)
-    assert np.all(np.isfinite(beta)) and abs(beta.sum()) < 1e-6
+    assert np.all(np.isfinite(beta))
+    assert abs(beta.sum()) < 1e-6
     assert np.all(np.isfinite(LOSS.curvature_factor(y, far, C).congruent(np.eye(N))))
 
 
@@ -93,14 +94,15 @@ def test_weights_are_copies():
 
 def test_what_is_not_feasible_is_moved_into_the_domain():
     """Nobody is expected less than 0 times, no more are expected than there were events, and the sum is 0."""
-    event, time, y, _, C = case(4)
+    event, _, y, _, C = case(4)
     for seed in range(20):
         beta = np.random.default_rng(seed).standard_normal(N) * 10.0 ** (seed - 10)
         inside = LOSS.feasible(y, beta, C, True)
         rounding = 1e-14 * max(10.0, np.abs(beta).max())
         assert np.all(np.where(event, C, 0.0) - inside >= -rounding)
         paths = np.array([inside[np.abs(y) <= t].sum() for t in np.unique(np.abs(y))])
-        assert np.all(paths >= -rounding) and abs(paths[-1]) < rounding
+        assert np.all(paths >= -rounding)
+        assert abs(paths[-1]) < rounding
         assert np.isfinite(LOSS.total_conjugate(y, inside, C))
         np.testing.assert_allclose(LOSS.feasible(y, inside, C, True), inside, atol=10 * rounding)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from manykernels.losses import Hinge, Logistic
+from manykernels.losses import Cox, Hinge, Logistic
 from manykernels.norms import LpNorm
 from manykernels.outer.automatic import automatic
 from manykernels.outer.newton import newton
@@ -65,6 +65,7 @@ def test_same_objective_as_the_interior_point(C, p):
 def test_the_hessian_is_that_of_the_objective(loss):
     """Against second differences of the optimal value, found by exact inner solves."""
     grams, y = random_problem(30, 4, seed=3)
+    y = y if loss.elementwise else y * np.arange(1, 31)  # events and times
     problem = problem_of(grams, y, loss, 1.0)
     weights = np.array([0.4, 0.3, 0.2, 0.1])
 

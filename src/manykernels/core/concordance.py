@@ -1,8 +1,8 @@
 """Harrell's concordance index: how often of two samples the one with the higher risk has its event first.
 
 A pair is comparable if one of the two had its event while the other is known to have had none: it was seen at a later
-time, or was censored at the same. Of comparable pairs it counts 1 if the risk of the first is higher, 1/2 if both are the
-same. Pairs count by the product of their weights.
+time, or was censored at the same. Of comparable pairs it counts 1 if the risk of the first is higher, 1/2 if both are
+the same. Pairs count by the product of their weights.
 
 All pairs are counted in O(n log^2 n). With the samples in the order of their times, those comparable with an event are
 all from some place on; blocks of 1, 2, 4, ... samples, each sorted by risk, make up any such rest.
@@ -43,11 +43,13 @@ def concordance_index(y: Survival, risk: np.ndarray, weight: np.ndarray | None =
     times, inverse, counts = np.unique(time[died], return_inverse=True, return_counts=True)
     rest = time.size - (np.searchsorted(time, times) + counts)[inverse]
     ranked = np.sort(risk)
-    ends = [np.searchsorted(ranked, risk[died] + shift, side) for shift, side in ((-_SAME, "left"), (_SAME, "right"))]
+    ends = [
+        np.searchsorted(ranked, risk[died] - _SAME),
+        np.searchsorted(ranked, risk[died] + _SAME, side="right"),
+        np.full(died.size, time.size),
+    ]
     ranks = np.searchsorted(ranked, risk)
-    below, not_above, total = (
-        _weights_of_rest(ranks[::-1], weight[::-1], rest, [*ends, np.full(died.size, time.size)]) @ weight[died]
-    )
+    below, not_above, total = _weights_of_rest(ranks[::-1], weight[::-1], rest, ends) @ weight[died]
     if not total > 0.0:
         raise ValueError("y has no comparable pairs: an event is needed, and someone seen at a later time.")
     return float(0.5 * (below + not_above) / total)

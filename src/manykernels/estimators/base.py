@@ -33,7 +33,7 @@ from manykernels.estimators.settings import Settings
 from manykernels.estimators.solvers import find_solver
 from manykernels.estimators.training import Training, read_training
 from manykernels.estimators.warm_start import Learner, WarmStart
-from manykernels.losses import Loss
+from manykernels.losses import TotalLoss
 from manykernels.norms import Norm
 
 
@@ -104,7 +104,7 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
     def _norm(self) -> Norm:
         return find_norm(self.norm)
 
-    def _loss(self) -> Loss:
+    def _loss(self) -> TotalLoss:
         raise NotImplementedError
 
     def _is_distributed(self) -> bool:

@@ -124,8 +124,8 @@ class MKLSurvival(BaseMKL):
     def _check_data(self, given: Any) -> None:
         if client_of_rows(self.approximation, self.n_jobs, given) is not None:
             raise ValueError(
-                "MKLSurvival needs the rows in this process, since a risk set is of all of them: pass X and y computed, "
-                "and n_jobs=None."
+                "MKLSurvival needs the rows in this process, since a risk set is of all of them: pass X and y "
+                "computed, and n_jobs=None."
             )
 
     def _read(self, given: Any, y: Any, sample_weight: Any) -> Training:

@@ -15,7 +15,7 @@ inequality is an equality, with K g = z + K r, which the step needs anyway; and 
 z is K W times as large in K g, one of beta W^{-1} times in what the conjugate asks for, so that the one has the more
 digits where K W is small, the other where it is large. The first of them with a small enough gap is returned.
 
-A kernel that is a matrix has B factored; for one that is known by its products, the step is found by conjugate gradients.
+Where the kernel is a matrix, B is factored; where it is known by its products, conjugate gradients find the step.
 """
 
 from __future__ import annotations
@@ -90,9 +90,10 @@ def factored(K: np.ndarray) -> StepSolver:
 def by_products(product: Product) -> StepSolver:
     """Return what finds the step by conjugate gradients.
 
-    I + W K is symmetric and positive definite in the inner product u' K v. There each iterate minimizes the model of the
-    objective over all directions so far, so that it goes downhill wherever it is stopped. It does not see what K takes
-    to 0, of which the step is to have all of r: the residual has what is lacking, and is added where that does no harm.
+    I + W K is symmetric and positive definite in the inner product u' K v. There each iterate minimizes the model of
+    the objective over all directions so far, so that it goes downhill wherever it is stopped. It does not see what K
+    takes to 0, of which the step is to have all of r: the residual has what is lacking, and is added where that does no
+    harm.
     """
 
     def solve_step(factor: Factor, rest: np.ndarray, climb: np.ndarray, part: float) -> tuple[np.ndarray, np.ndarray]:
