@@ -11,9 +11,10 @@ from manykernels.core.censored_times import read_survival
 from manykernels.core.concordance import concordance_index
 from manykernels.core.protocols import Bank
 from manykernels.core.results import Result
+from manykernels.core.rows import is_dask
 from manykernels.core.targets import Targets
 from manykernels.estimators.base import BaseMKL
-from manykernels.estimators.by_rows import client_of_rows, in_memory
+from manykernels.estimators.by_rows import in_memory
 from manykernels.estimators.parameters import keep
 from manykernels.estimators.training import Training, read_training, read_weight
 from manykernels.losses import Cox
@@ -122,7 +123,7 @@ class MKLSurvival(BaseMKL):
         return super().fit(X, y, sample_weight)
 
     def _check_data(self, given: Any) -> None:
-        if client_of_rows(self.approximation, self.n_jobs, given) is not None:
+        if self.approximation is not None and (is_dask(given) or self._is_distributed()):
             raise ValueError(
                 "MKLSurvival needs the rows in this process, since a risk set is of all of them: pass X and y "
                 "computed, and n_jobs=None."
