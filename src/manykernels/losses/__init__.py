@@ -12,7 +12,7 @@ from manykernels.losses.joint import JointLoss, MulticlassHinge, OneVsRest, Stru
 from manykernels.losses.piecewise import EpsilonInsensitive, Hinge
 from manykernels.losses.quantile import Quantile
 from manykernels.losses.smooth import Logistic, Squared, SquaredHinge
-from manykernels.losses.total import CoupledLoss, TotalLoss
+from manykernels.losses.total import CoupledLoss, CurvatureFactor, TotalLoss
 
 # Every loss that has a name, in the order in which names are listed. What a loss is for stands in its class.
 LOSSES: tuple[type[Loss], ...] = (
@@ -34,6 +34,7 @@ __all__ = [
     "Absolute",
     "CoupledLoss",
     "Cox",
+    "CurvatureFactor",
     "EpsilonInsensitive",
     "Hinge",
     "Huber",
