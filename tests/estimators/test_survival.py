@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from manykernels import MKLRegressor, MKLSurvival
-from manykernels.kernels import Gaussian, GaussianFamily, Linear, ProductKernels
+from manykernels.kernels import FourierFeatures, Gaussian, GaussianFamily, Linear, NystroemFeatures, ProductKernels
 from manykernels.losses import Cox
 from manykernels.norms import LpNorm, LpPenalty, MixedNorm
 from tests.reference import cox_oracle
@@ -153,9 +153,9 @@ def test_weights_are_copies_and_the_order_does_not_count():
         {"solver": "reduced_newton", "normalize": "cosine"},
         {"C": 1e-6},
         {"C": 1e6},
-        {"approximation": "nystroem", "rank": 5, "norm": 2},
-        {"approximation": "nystroem", "rank": 5},
-        {"approximation": "fourier", "kernels": [Gaussian(1.0), Gaussian(3.0)], "rank": 10},
+        {"approximation": NystroemFeatures(5), "norm": 2},
+        {"approximation": NystroemFeatures(5)},
+        {"approximation": FourierFeatures(10), "kernels": [Gaussian(1.0), Gaussian(3.0)]},
         {"kernels": GaussianFamily(0.3, 10.0)},
         {"kernels": ProductKernels([Linear(columns=[j]) for j in range(3)], degree=2)},
         {"combination": "product", "kernels": "standard", "norm": LpPenalty(1)},
@@ -175,7 +175,7 @@ def test_an_approximation_of_nearly_full_rank_learns_the_same():
     wide = [Gaussian(2.0, columns=[j]) for j in range(2)]
     exact, features = (
         MKLSurvival(wide, norm=2, tol=1e-6, **options).fit(X, Y)
-        for options in ({}, {"approximation": "nystroem", "rank": 20})
+        for options in ({}, {"approximation": NystroemFeatures(20)})
     )
     assert features.objective_ == pytest.approx(exact.objective_, rel=1e-5)
     np.testing.assert_allclose(features.predict(X), exact.predict(X), atol=1e-2)
@@ -225,9 +225,9 @@ def test_what_cannot_be_learned_is_refused():
 
 def test_rows_on_workers_are_refused_before_any_work():
     dask = pytest.importorskip("dask.array")
-    for points, n_jobs in ((dask.from_array(X), None), (X, "dask")):
+    for points, cluster in ((dask.from_array(X), None), (X, "dask")):
         with pytest.raises(ValueError, match="needs the rows in this process"):
-            MKLSurvival(KERNELS, approximation="nystroem", n_jobs=n_jobs).fit(points, Y)
+            MKLSurvival(KERNELS, approximation="nystroem", cluster=cluster).fit(points, Y)
 
 
 def test_an_event_of_nobody_else_leaves_nothing_to_learn():

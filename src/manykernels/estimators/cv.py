@@ -219,9 +219,8 @@ class MKLClassifierCV(_Chooser, MKLClassifier):
         None is accuracy.
     {others}
         As for :class:`MKLClassifier`.
-    n_jobs : int, "dask", dask.distributed.Client or None, default None
-        Folds at the same time; with "dask" or a client one after the other, each with its kernels on the workers, and
-        so on a ``device``, since each fit has all of it.
+    n_jobs : int or None, default None
+        Folds at the same time; on a ``cluster`` or a ``device`` one after the other, since each fit has all of it.
 
     Attributes
     ----------
@@ -261,7 +260,7 @@ class MKLRegressorCV(_Chooser, MKLRegressor):
         None is R2.
     {others}
         As for :class:`MKLRegressor`.
-    n_jobs : int, "dask", dask.distributed.Client or None, default None
+    n_jobs : int or None, default None
         As for :class:`MKLClassifierCV`.
 
     Attributes

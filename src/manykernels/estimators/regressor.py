@@ -35,9 +35,11 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         of :mod:`manykernels.losses`, or of your own.
     epsilon : float, default 0.1
         Half the width of the tube of loss="epsilon_insensitive"; a loss as an object has its own.
-    combination, solver, normalize, center, missing, check_kernels, fit_intercept, tol, max_iter, approximation, rank,
-    memory_budget, device, n_jobs, random_state, verbose
+    combination, solver, normalize, center, missing, check_kernels, fit_intercept, tol, max_iter, approximation,
+    memory_budget, device, cluster, random_state, verbose
         As for :class:`MKLClassifier`.
+    n_jobs : int or None, default None
+        Of :func:`mkl_path`: norms walked along at the same time.
 
     Attributes
     ----------
@@ -73,11 +75,11 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         fit_intercept: bool = True,
         tol: float = 1e-3,
         max_iter: int = 1000,
-        approximation: str | None = None,
-        rank: float = 1000,
+        approximation: Any = None,
         memory_budget: Any = None,
         device: str = "cpu",
-        n_jobs: Any = None,
+        cluster: Any = None,
+        n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:

@@ -41,8 +41,8 @@ class MKLSurvival(BaseMKL):
     norm : float p in [1, inf] or norm, default 1.0
     C : float, default 1.0
         Weight of the loss.
-    combination, solver, normalize, center, missing, check_kernels, tol, max_iter, approximation, rank, memory_budget,
-    device, n_jobs, random_state, verbose
+    combination, solver, normalize, center, missing, check_kernels, tol, max_iter, approximation, memory_budget, device,
+    cluster, random_state, verbose
         As for :class:`MKLClassifier`. The loss couples the samples: solvers that look at one at a time ("newton",
         "smo") refuse it, and rows on Dask workers are refused, too.
 
@@ -94,11 +94,10 @@ class MKLSurvival(BaseMKL):
         check_kernels: str = "quick",
         tol: float = 1e-3,
         max_iter: int = 1000,
-        approximation: str | None = None,
-        rank: float = 1000,
+        approximation: Any = None,
         memory_budget: Any = None,
         device: str = "cpu",
-        n_jobs: Any = None,
+        cluster: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -126,7 +125,7 @@ class MKLSurvival(BaseMKL):
         if self.approximation is not None and (is_dask(given) or self._is_distributed()):
             raise ValueError(
                 "MKLSurvival needs the rows in this process, since a risk set is of all of them: pass X and y "
-                "computed, and n_jobs=None."
+                "computed, and cluster=None."
             )
 
     def _read(self, given: Any, y: Any, sample_weight: Any) -> Training:

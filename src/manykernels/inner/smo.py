@@ -69,14 +69,23 @@ def _fall_offset(beta, lower, epsilon):
     return -epsilon if beta > 0.0 else epsilon
 
 
-@njit(cache=True, nogil=True)
 def offsets(beta, lower, upper, epsilon):
     """Return what is added to -g to get the rates of going up and down."""
     rise, fall = np.empty(beta.size), np.empty(beta.size)
-    for k in range(beta.size):
+    _survey(beta, beta, lower, upper, epsilon, rise, fall)
+    return rise, fall
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def _survey(g, beta, lower, upper, epsilon, rise, fall):
+    """Write the offsets to rise and fall; return the largest rate up and the lowest rate down."""
+    high, low = 2 * _NEVER, -2 * _NEVER
+    for k in range(g.size):
         rise[k] = _rise_offset(beta[k], upper[k], epsilon)
         fall[k] = _fall_offset(beta[k], lower[k], epsilon)
-    return rise, fall
+        high = max(high, rise[k] - g[k])
+        low = min(low, fall[k] - g[k])
+    return high, low
 
 
 # The loops below run in chunks: first the chunk's extreme value, which the compiler turns into
@@ -161,9 +170,11 @@ def _move_pair(beta, i, j, step, ceiling, floor):
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def _pair_loop(K, diagonal, g, beta, lower, upper, epsilon, tol, max_iter):
-    """Pair steps with 1' beta kept; changes g and beta in place. Returns (iterations, violation)."""
-    rise, fall = offsets(beta, lower, upper, epsilon)
+def _pair_loop(K, diagonal, g, beta, lower, upper, rise, fall, epsilon, tol, max_iter):
+    """Pair steps with 1' beta kept; changes g and beta in place, and the offsets of both rates.
+
+    Returns the iterations and the violation, infinite where they were not enough.
+    """
     i, rate_up = _step_and_choose(g, g, g, 0.0, rise)
     for iteration in range(max_iter):
         row_i = K[i]
@@ -186,23 +197,7 @@ def _pair_loop(K, diagonal, g, beta, lower, upper, epsilon, tol, max_iter):
         rise[j] = _rise_offset(beta[j], upper[j], epsilon)
         fall[j] = _fall_offset(beta[j], lower[j], epsilon)
         i, rate_up = _step_and_choose(g, row_i, row_j, step, rise)
-    return max_iter, _pair_violation(g, rise, fall)
-
-
-@njit(cache=True, nogil=True, fastmath=_FAST)
-def _extremes(g, rise, fall):
-    """Return the largest rate up and the lowest rate down."""
-    high, low = 2 * _NEVER, -2 * _NEVER
-    for k in range(g.size):
-        high = max(high, rise[k] - g[k])
-        low = min(low, fall[k] - g[k])
-    return high, low
-
-
-@njit(cache=True, nogil=True, fastmath=_FAST)
-def _pair_violation(g, rise, fall):
-    high, low = _extremes(g, rise, fall)
-    return max(high - low, 0.0)
+    return max_iter, np.inf
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
@@ -221,7 +216,7 @@ def _single_rate(gradient, beta, lower, upper, epsilon):
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
 def _single_loop(K, diagonal, g, beta, lower, upper, epsilon, tol, max_iter):
-    """Single-coefficient steps, for a problem without intercept; in place. Returns (iterations, violation)."""
+    """Single-coefficient steps, for a problem without intercept; in place. Returns what ``_pair_loop`` does."""
     n = g.shape[0]
     for iteration in range(max_iter):
         best, best_gain, violation = -1, 0.0, 0.0
@@ -245,47 +240,7 @@ def _single_loop(K, diagonal, g, beta, lower, upper, epsilon, tol, max_iter):
         row = K[best]
         for k in range(n):
             g[k] += step * row[k]
-    return max_iter, _single_violation(g, beta, lower, upper, epsilon)
-
-
-@njit(cache=True, nogil=True, fastmath=_FAST)
-def _single_violation(g, beta, lower, upper, epsilon):
-    violation = 0.0
-    for k in range(g.shape[0]):
-        violation = max(violation, abs(_single_rate(g[k], beta[k], lower[k], upper[k], epsilon)))
-    return 2.0 * violation
-
-
-@njit(cache=True, nogil=True, fastmath=_FAST)
-def movable(g, beta, lower, upper, epsilon, intercept, slack):
-    """Return the samples that may still move: all but those at a bound that pushes them back by ``slack`` or more."""
-    rise, fall = offsets(beta, lower, upper, epsilon)
-    high, low = _extremes(g, rise, fall) if intercept else (0.0, 0.0)
-    high, low = high + slack, low - slack
-    keep = np.empty(g.size, np.int64)
-    count = 0
-    for k in range(g.size):
-        # Going up is of use only against some partner's going down, and the other way round.
-        if rise[k] - g[k] > low or fall[k] - g[k] < high or lower[k] < beta[k] < upper[k]:
-            keep[count] = k
-            count += 1
-    return keep[:count]
-
-
-@njit(cache=True, nogil=True)
-def _compact(K, keep):
-    out = np.empty((keep.size, keep.size))
-    copy_block(K, keep, out)
-    return out
-
-
-@njit(cache=True, nogil=True)
-def _taken(values, keep):
-    """Return values[keep]: a loop takes a tenth of what compiling the index does."""
-    out = np.empty(keep.size)
-    for k in range(keep.size):
-        out[k] = values[keep[k]]
-    return out
+    return max_iter, np.inf
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
@@ -299,70 +254,103 @@ def _add_products(K, change, g):
                 g[t] += step * row[t]
 
 
-@njit(cache=True, nogil=True)
-def _run(K, diagonal, g, beta, lower, upper, epsilon, tol, max_iter, intercept):
-    if intercept:
-        return _pair_loop(K, diagonal, g, beta, lower, upper, epsilon, tol, max_iter)
-    return _single_loop(K, diagonal, g, beta, lower, upper, epsilon, tol, max_iter)
+# What follows calls the loops, a few times a solve. It is not compiled: a function that compiled ones call is compiled
+# once more into each of them.
 
 
-@njit(cache=True, nogil=True)
+class _WorkingSet:
+    """The samples that are worked on, and what they gain by going up and down.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+    diagonal, g, beta, lower, upper : ndarrays of shape (n,)
+        g and beta are changed in place.
+    epsilon : float
+    intercept : bool
+    """
+
+    def __init__(self, K, diagonal, g, beta, lower, upper, epsilon, intercept):
+        self.K, self.diagonal, self.g, self.beta, self.lower, self.upper = K, diagonal, g, beta, lower, upper
+        self.epsilon, self.intercept = epsilon, intercept
+        self.rise, self.fall = np.empty(g.size), np.empty(g.size)
+
+    def violation(self):
+        """Return by how much the optimality conditions are violated."""
+        self.high, self.low = _survey(self.g, self.beta, self.lower, self.upper, self.epsilon, self.rise, self.fall)
+        return max(self.high - self.low, 0.0) if self.intercept else 2.0 * max(self.high, -self.low, 0.0)
+
+    def movable(self, slack=0.0):
+        """Return the samples that may still move, after :meth:`violation`."""
+        high, low = (self.high, self.low) if self.intercept else (0.0, 0.0)
+        # Going up is of use only against some partner's going down, and the other way round.
+        moves = self.rise - self.g > low - slack
+        moves |= self.fall - self.g < high + slack
+        moves |= (self.lower < self.beta) & (self.beta < self.upper)
+        return np.flatnonzero(moves)
+
+    def burst(self, tol, max_iter):
+        """Make so many steps at most, after :meth:`violation`; return how many, and the violation or infinity."""
+        arrays = self.K, self.diagonal, self.g, self.beta, self.lower, self.upper
+        if self.intercept:
+            return _pair_loop(*arrays, self.rise, self.fall, self.epsilon, tol, max_iter)
+        return _single_loop(*arrays, self.epsilon, tol, max_iter)
+
+    def only(self, keep):
+        """Return the kept samples alone, in compact copies."""
+        K = np.empty((keep.size, keep.size))
+        copy_block(self.K, keep, K)
+        diagonal, g, beta = self.diagonal[keep], self.g[keep], self.beta[keep]
+        return _WorkingSet(K, diagonal, g, beta, self.lower[keep], self.upper[keep], self.epsilon, self.intercept)
+
+
+def movable(g, beta, lower, upper, epsilon, intercept, slack):
+    """Return the samples that may still move: all but those at a bound that pushes them back by ``slack`` or more."""
+    rates = _WorkingSet(None, None, g, beta, lower, upper, epsilon, intercept)
+    rates.violation()
+    return rates.movable(slack)
+
+
 def violation(g, beta, lower, upper, epsilon, intercept):
     """Return by how much the optimality conditions are violated, in the unit of y."""
-    if intercept:
-        rise, fall = offsets(beta, lower, upper, epsilon)
-        return _pair_violation(g, rise, fall)
-    return _single_violation(g, beta, lower, upper, epsilon)
+    return _WorkingSet(None, None, g, beta, lower, upper, epsilon, intercept).violation()
 
 
-@njit(cache=True, nogil=True)
-def _solve_shrunk(K, diagonal, g, beta, lower, upper, epsilon, tol, max_iter, intercept, keep):
+def _solve_shrunk(rates, keep, tol, max_iter):
     """Solve on the kept samples alone, in a compact copy that is shrunk again as samples settle.
 
     Changes beta and g (of all samples) in place; returns the iterations.
     """
-    change, keep = beta.copy(), keep.copy()
-    small, diag, gk, bk = _compact(K, keep), _taken(diagonal, keep), _taken(g, keep), _taken(beta, keep)
-    lo, up = _taken(lower, keep), _taken(upper, keep)
-    done = 0
+    before, done, small = rates.beta.copy(), 0, rates.only(keep)
+    worst = small.violation()
     while done < max_iter:
-        burst = min(max(keep.size, 200), max_iter - done)
-        used, worst = _run(small, diag, gk, bk, lo, up, epsilon, tol, burst, intercept)
+        used, worst = small.burst(tol, min(max(keep.size, 200), max_iter - done))
         done += used
-        for k in range(keep.size):
-            beta[keep[k]] = bk[k]
+        rates.beta[keep] = small.beta
         if worst <= tol:
             break
-        inner = movable(gk, bk, lo, up, epsilon, intercept, 0.0)
+        small.violation()
+        inner = small.movable()
         if 10 * inner.size < 7 * keep.size and inner.size > 1:
-            small, diag, gk, bk = _compact(small, inner), _taken(diag, inner), _taken(gk, inner), _taken(bk, inner)
-            lo, up = _taken(lo, inner), _taken(up, inner)
-            for k in range(inner.size):  # inner[k] >= k
-                keep[k] = keep[inner[k]]
-            keep = keep[: inner.size]
-    for k in range(change.size):
-        change[k] = beta[k] - change[k]
-    _add_products(K, change, g)
+            small, keep = small.only(inner), keep[inner]
+            small.violation()
+    _add_products(rates.K, rates.beta - before, rates.g)
     return done
 
 
-@njit(cache=True, nogil=True)
 def solve_in_place(K, diagonal, g, beta, lower, upper, epsilon, tol, max_iter, intercept):
     """Alternate bursts on all samples with solves on those that may still move; in place."""
-    n = g.size
-    done = 0
+    rates, done = _WorkingSet(K, diagonal, g, beta, lower, upper, epsilon, intercept), 0
     # The first shrunken solves are rough, so that little is lost when the guess of who moves was wrong.
-    worst = violation(g, beta, lower, upper, epsilon, intercept)
+    worst = rates.violation()
     while worst > tol and done < max_iter:
-        keep = movable(g, beta, lower, upper, epsilon, intercept, 0.0)
-        if 2 * keep.size <= n and keep.size > 1:
-            rough = max(tol, 0.1 * worst)
-            used = _solve_shrunk(K, diagonal, g, beta, lower, upper, epsilon, rough, max_iter - done, intercept, keep)
+        keep = rates.movable()
+        if 2 * keep.size <= g.size and keep.size > 1:
+            used = _solve_shrunk(rates, keep, max(tol, 0.1 * worst), max_iter - done)
         else:
-            burst = min(max(n // 2, 100), max_iter - done)
-            used, _ = _run(K, diagonal, g, beta, lower, upper, epsilon, tol, burst, intercept)
+            used, _ = rates.burst(tol, min(max(g.size // 2, 100), max_iter - done))
         done += used
-        after = violation(g, beta, lower, upper, epsilon, intercept)
+        after = rates.violation()
         if used == 0 and after >= worst:
             break  # rounding: no step left that a float64 can take
         worst = after
