@@ -131,9 +131,9 @@ class Problem(MachineProblem):
     def _dual_value(self, machine: Machine, quad_forms: np.ndarray) -> float:
         """Return the dual value at beta or, where the conjugate could be huge, at the best point between 0 and beta.
 
-        The domain of the dual holds 0, so those points are feasible, too.
+        The domain of the dual holds 0, unless the coefficients have another sum, so those points are feasible, too.
         """
-        if not self.norm.bounds_dual:
+        if not self.norm.bounds_dual or self.loss.center(self.C) is not None:
             return -machine.conjugates - self.norm.dual_regularizer(quad_forms)
 
         def loss_at(share: float) -> float:

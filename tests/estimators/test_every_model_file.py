@@ -18,6 +18,7 @@ from manykernels import (
     MKLRegressor,
     MKLRegressorCV,
     MKLSurvival,
+    OneClassMKL,
     TwoStageMKLClassifier,
     TwoStageMKLRegressor,
     UFOMKLClassifier,
@@ -154,7 +155,8 @@ def _quiet():
 
 def answers(model, data):
     """All that a model says of new data; a file does not hold precomputed kernels of new samples with each other."""
-    methods = ["predict", "decision_function", "predict_proba", "predict_survival_function", "transform"]
+    methods = ["predict", "decision_function", "score_samples", "predict_proba"]
+    methods += ["predict_survival_function", "transform"]
     if data is not NEW_NUMBERS:
         methods.append("kernel")
     return [getattr(model, method)(data) for method in methods if hasattr(model, method)]
@@ -266,6 +268,9 @@ ESTIMATORS = {
     "tube": (MKLRegressor(MANY, loss="epsilon_insensitive", epsilon=0.2), TARGET),
     "survival": (MKLSurvival(MANY), TIMES),
     "survival, approximated": (MKLSurvival(MANY, norm=2, **APPROXIMATIONS["nystroem"]), TIMES),
+    "one class": (OneClassMKL(MANY, nu=0.2), None),
+    "one class, standard": (OneClassMKL(nu=0.2, norm=np.inf), None),
+    "one class, features": (OneClassMKL(MANY, nu=0.2, **APPROXIMATIONS["nystroem"]), None),
     "product": (MKLClassifier([Gaussian(1.0, columns=[j]) for j in range(4)], combination="product"), BINARY),
     "ladder": (MKLClassifier(KernelBank([GaussianLadder(count=20, low=0.1, high=10.0), Linear()])), BINARY),
     "ladder, centered": (MKLClassifier(KernelBank([GaussianLadder(count=20), *FEW]), norm=2, center=True), BINARY),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC, SVR
 
-from manykernels.compute.zero_sums import balanced
+from manykernels.compute.given_sums import balanced
 from manykernels.inner import smo
 from manykernels.losses import EpsilonInsensitive, Hinge
 from tests.reference import oracle

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from manykernels.estimators.classifier import MKLClassifier
     from manykernels.estimators.contributions import Contributions
     from manykernels.estimators.cv import MKLClassifierCV, MKLRegressorCV
+    from manykernels.estimators.one_class import OneClassMKL
     from manykernels.estimators.path import PathPoint, mkl_path
     from manykernels.estimators.persistence import load
     from manykernels.estimators.regressor import MKLRegressor
@@ -25,6 +26,7 @@ __all__ = [
     "MKLRegressor",
     "MKLRegressorCV",
     "MKLSurvival",
+    "OneClassMKL",
     "PathPoint",
     "TwoStageMKLClassifier",
     "TwoStageMKLRegressor",
@@ -43,6 +45,7 @@ _MODULES = {
     "MKLRegressor": "regressor",
     "MKLRegressorCV": "cv",
     "MKLSurvival": "survival",
+    "OneClassMKL": "one_class",
     "PathPoint": "path",
     "TwoStageMKLClassifier": "two_stage",
     "TwoStageMKLRegressor": "two_stage",

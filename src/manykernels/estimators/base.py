@@ -188,7 +188,8 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
     def _warn_not_converged(self) -> None:
         remedy = "raise max_iter or tol"
         if self.n_iter_ < self.max_iter:
-            remedy = "rounding allows no less: scale the features, normalize the kernels, lower C or raise tol"
+            lower = "lower C or raise tol" if "C" in vars(self) else "or raise tol"
+            remedy = f"rounding allows no less: scale the features, normalize the kernels, {lower}"
         reached = gap_in_words(self)
         if np.isnan(self.gap_):
             reached = f"objective {self.objective_:.6g} with a projected gradient above tol={self.tol:.2e} of it"

@@ -23,6 +23,7 @@ from manykernels.estimators.archive import BadModelError, read_archive, write_ar
 from manykernels.estimators.classifier import MKLClassifier
 from manykernels.estimators.coded_predictor import Arrays, decode_predictor, encode_predictor, without_numpy
 from manykernels.estimators.kernel_estimator import KernelEstimator
+from manykernels.estimators.one_class import OneClassMKL
 from manykernels.estimators.predictor import Predictor
 from manykernels.estimators.regressor import MKLRegressor
 from manykernels.estimators.survival import MKLSurvival
@@ -41,6 +42,7 @@ _ESTIMATORS: dict[str, type[KernelEstimator]] = {
         MKLClassifier,
         MKLRegressor,
         MKLSurvival,
+        OneClassMKL,
         UFOMKLClassifier,
         UFOMKLRegressor,
         TwoStageMKLClassifier,

@@ -29,9 +29,9 @@ from itertools import pairwise
 import numpy as np
 
 from manykernels.compute.compiled import njit
+from manykernels.compute.given_sums import balanced, sums_to_zero
 from manykernels.compute.linalg import copy_block
 from manykernels.compute.threads import parallel
-from manykernels.compute.zero_sums import balanced, sums_to_zero
 
 _FAST = {"reassoc", "contract", "nsz", "arcp", "nnan"}
 _TINY_CURVATURE = 1e-12
@@ -72,20 +72,30 @@ def _fall_offset(beta, lower, epsilon):
 def offsets(beta, lower, upper, epsilon):
     """Return what is added to -g to get the rates of going up and down."""
     rise, fall = np.empty(beta.size), np.empty(beta.size)
-    _survey(beta, beta, lower, upper, epsilon, rise, fall)
+    _survey(beta, beta, lower, upper, epsilon, True, 0.0, rise, fall, np.empty(beta.size, np.int64))
     return rise, fall
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def _survey(g, beta, lower, upper, epsilon, rise, fall):
-    """Write the offsets to rise and fall; return the largest rate up and the lowest rate down."""
+def _survey(g, beta, lower, upper, epsilon, intercept, slack, rise, fall, keep):
+    """Write the offsets to rise and fall, and to keep the samples that may still move: see :func:`movable`.
+
+    Returns the largest rate up, the lowest rate down, and the number of samples that may move.
+    """
     high, low = 2 * _NEVER, -2 * _NEVER
     for k in range(g.size):
         rise[k] = _rise_offset(beta[k], upper[k], epsilon)
         fall[k] = _fall_offset(beta[k], lower[k], epsilon)
         high = max(high, rise[k] - g[k])
         low = min(low, fall[k] - g[k])
-    return high, low
+    # Going up is of use only against some partner's going down, and the other way round.
+    top, bottom = (high + slack, low - slack) if intercept else (slack, -slack)
+    count = 0
+    for k in range(g.size):
+        if rise[k] - g[k] > bottom or fall[k] - g[k] < top or lower[k] < beta[k] < upper[k]:
+            keep[count] = k
+            count += 1
+    return high, low, count
 
 
 # The loops below run in chunks: first the chunk's extreme value, which the compiler turns into
@@ -273,24 +283,27 @@ class _WorkingSet:
     def __init__(self, K, diagonal, g, beta, lower, upper, epsilon, intercept):
         self.K, self.diagonal, self.g, self.beta, self.lower, self.upper = K, diagonal, g, beta, lower, upper
         self.epsilon, self.intercept = epsilon, intercept
-        self.rise, self.fall = np.empty(g.size), np.empty(g.size)
+        self.rise, self.fall, self.keep = np.empty(g.size), np.empty(g.size), np.empty(g.size, np.int64)
 
-    def violation(self):
-        """Return by how much the optimality conditions are violated."""
-        self.high, self.low = _survey(self.g, self.beta, self.lower, self.upper, self.epsilon, self.rise, self.fall)
-        return max(self.high - self.low, 0.0) if self.intercept else 2.0 * max(self.high, -self.low, 0.0)
-
-    def movable(self, slack=0.0):
-        """Return the samples that may still move, after :meth:`violation`."""
-        high, low = (self.high, self.low) if self.intercept else (0.0, 0.0)
-        # Going up is of use only against some partner's going down, and the other way round.
-        moves = self.rise - self.g > low - slack
-        moves |= self.fall - self.g < high + slack
-        moves |= (self.lower < self.beta) & (self.beta < self.upper)
-        return np.flatnonzero(moves)
+    def look(self, slack=0.0):
+        """Return by how much the optimality conditions are violated, and the samples that may still move."""
+        high, low, count = _survey(
+            self.g,
+            self.beta,
+            self.lower,
+            self.upper,
+            self.epsilon,
+            self.intercept,
+            slack,
+            self.rise,
+            self.fall,
+            self.keep,
+        )
+        worst = max(high - low, 0.0) if self.intercept else 2.0 * max(high, -low, 0.0)
+        return worst, self.keep[:count]
 
     def burst(self, tol, max_iter):
-        """Make so many steps at most, after :meth:`violation`; return how many, and the violation or infinity."""
+        """Make so many steps at most, after :meth:`look`; return how many, and the violation or infinity."""
         arrays = self.K, self.diagonal, self.g, self.beta, self.lower, self.upper
         if self.intercept:
             return _pair_loop(*arrays, self.rise, self.fall, self.epsilon, tol, max_iter)
@@ -306,54 +319,49 @@ class _WorkingSet:
 
 def movable(g, beta, lower, upper, epsilon, intercept, slack):
     """Return the samples that may still move: all but those at a bound that pushes them back by ``slack`` or more."""
-    rates = _WorkingSet(None, None, g, beta, lower, upper, epsilon, intercept)
-    rates.violation()
-    return rates.movable(slack)
+    return _WorkingSet(None, None, g, beta, lower, upper, epsilon, intercept).look(slack)[1]
 
 
 def violation(g, beta, lower, upper, epsilon, intercept):
     """Return by how much the optimality conditions are violated, in the unit of y."""
-    return _WorkingSet(None, None, g, beta, lower, upper, epsilon, intercept).violation()
+    return _WorkingSet(None, None, g, beta, lower, upper, epsilon, intercept).look()[0]
 
 
-def _solve_shrunk(rates, keep, tol, max_iter):
+def _solve_shrunk(everybody, keep, tol, max_iter):
     """Solve on the kept samples alone, in a compact copy that is shrunk again as samples settle.
 
     Changes beta and g (of all samples) in place; returns the iterations.
     """
-    before, done, small = rates.beta.copy(), 0, rates.only(keep)
-    worst = small.violation()
+    before, done, few = everybody.beta.copy(), 0, everybody.only(keep)
+    few.look()
     while done < max_iter:
-        used, worst = small.burst(tol, min(max(keep.size, 200), max_iter - done))
+        used, worst = few.burst(tol, min(max(keep.size, 200), max_iter - done))
         done += used
-        rates.beta[keep] = small.beta
+        everybody.beta[keep] = few.beta
         if worst <= tol:
             break
-        small.violation()
-        inner = small.movable()
+        inner = few.look()[1]
         if 10 * inner.size < 7 * keep.size and inner.size > 1:
-            small, keep = small.only(inner), keep[inner]
-            small.violation()
-    _add_products(rates.K, rates.beta - before, rates.g)
+            few, keep = few.only(inner), keep[inner]
+            few.look()
+    _add_products(everybody.K, everybody.beta - before, everybody.g)
     return done
 
 
 def solve_in_place(K, diagonal, g, beta, lower, upper, epsilon, tol, max_iter, intercept):
     """Alternate bursts on all samples with solves on those that may still move; in place."""
-    rates, done = _WorkingSet(K, diagonal, g, beta, lower, upper, epsilon, intercept), 0
+    everybody, done = _WorkingSet(K, diagonal, g, beta, lower, upper, epsilon, intercept), 0
     # The first shrunken solves are rough, so that little is lost when the guess of who moves was wrong.
-    worst = rates.violation()
+    worst, keep = everybody.look()
     while worst > tol and done < max_iter:
-        keep = rates.movable()
         if 2 * keep.size <= g.size and keep.size > 1:
-            used = _solve_shrunk(rates, keep, max(tol, 0.1 * worst), max_iter - done)
+            used = _solve_shrunk(everybody, keep.copy(), max(tol, 0.1 * worst), max_iter - done)
         else:
-            used, _ = rates.burst(tol, min(max(g.size // 2, 100), max_iter - done))
+            used, _ = everybody.burst(tol, min(max(g.size // 2, 100), max_iter - done))
         done += used
-        after = rates.violation()
-        if used == 0 and after >= worst:
+        before, (worst, keep) = worst, everybody.look()
+        if used == 0 and worst >= before:
             break  # rounding: no step left that a float64 can take
-        worst = after
     return done, worst
 
 

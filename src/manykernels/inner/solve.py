@@ -24,6 +24,8 @@ from manykernels.inner.feature_newton import MOST_STEPS, solve_smooth
 # A Newton step squares the error, so that the last one is nearly free: ask for more than is needed. By conjugate
 # gradients it does not, where the slope of the loss has corners.
 _FINER, _MUCH_FINER = 1e-2, 1e-5
+# Scores that differ by no more than this part of the largest differ by rounding.
+_SAME = 1e-14
 # Fewest rounds of coordinate descent before the interior point takes over.
 _FEW_ROUNDS = 50
 # Newton steps before it does: each costs about what a step of the interior point does.
@@ -145,6 +147,9 @@ def solve(
     >>> machine.beta, machine.intercept
     (array([[ 0. , -0.5,  0.5,  0. ]]), array([0.]))
     """
+    center = loss.center(C) if intercept else None
+    if center is not None:
+        return _solve_around(center, Work(K, loss, y, C, intercept, start, offset, tol))
     work = Work(K, loss, y, C, intercept, start, offset, tol)
     for rule in RULES:
         if rule.kernel <= K.can and rule.loss in loss.offers and rule.pays(work):
@@ -183,8 +188,35 @@ def machine_of(
 
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what overflows is not a certificate
         losses = float(sum(loss.total(y[t], decision[t] + b[t], C[t]) for t in tasks))
+        center = loss.center(C) if intercept else None
+        if center is not None:
+            losses += float(b @ center.sum(axis=1))
         quadratic = float(np.sum(beta * decision))
         return Machine(beta, decision, b, quadratic, losses, conjugates_at, conjugates_at(1.0))
+
+
+# -- coefficients with another sum than 0 -----------------------------------------------------------------------------
+
+
+def _solve_around(center: np.ndarray, work: Work) -> Machine:
+    """Return the machine whose coefficients have the sum of the center's, which are in the domain.
+
+    Around the center, beta = center + rest, it is a machine as any other: the conjugates of the rest are those of
+    another loss, the quadratic form has the linear part (K center)'rest, which targets have too, and 1'rest = 0.
+    """
+    loss, y, C, K = work.loss, work.y, work.C, work.K
+    lower, upper = loss.domain(y, C)
+    target, start = -K.product(center), work.start
+    # No other coefficients have that sum, or none are better.
+    if np.all(center >= upper) or np.ptp(target) <= _SAME * np.abs(target).max(initial=0.0):
+        return machine_of(loss, y, C, center, -target, work.intercept, work.offset)
+    near = loss.around_center()
+    begin = None if start is None else Iterate(start.beta - center, start.decision + target, start.intercept)
+    rest = solve(K, near, target, C, intercept=True, offset=work.offset, start=begin, tol=work.tol)
+    low, high = near.domain(target, C)
+    beta = np.clip(center + rest.beta, lower, upper)
+    beta[rest.beta <= low], beta[rest.beta >= high] = lower[rest.beta <= low], upper[rest.beta >= high]
+    return machine_of(loss, y, C, beta, rest.decision - target, work.intercept, work.offset)
 
 
 # -- matrices ---------------------------------------------------------------------------------------------------------

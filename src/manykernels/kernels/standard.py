@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -124,7 +125,7 @@ def _kernels(columns: Any, widths: Any, degrees: Any) -> list[Kernel | GaussianL
     return kernels + [Polynomial(degree, columns=columns) for degree in degrees]
 
 
-def choose(X: Any) -> Choice:
+def choose(X: Any, degrees: Sequence[int] = STANDARD_DEGREES) -> Choice:
     """Return which standard kernels suit X: those on all columns together, and on which single ones.
 
     Parameters
@@ -145,12 +146,12 @@ def choose(X: Any) -> Choice:
     if not is_wide_and_sparse(X):
         if n * d <= _FEW_VALUES:
             return Choice(every, STANDARD_WIDTHS)
-        return Choice(every[:0], STANDARD_WIDTHS, _words(X, 0, "", STANDARD_WIDTHS))
+        return Choice(every[:0], STANDARD_WIDTHS, _words(X, 0, "", STANDARD_WIDTHS, len(degrees)))
     filled = np.flatnonzero(np.bincount(X.tocsr().indices, minlength=d) >= (1 - _EMPTY) * n)
     filled = filled if n * filled.size <= _FEW_VALUES else filled[:0]
     unit = _typical_distance(X)
     widths = tuple(unit * width for width in _WIDE_WIDTHS)
-    words = _words(X, filled.size, " that are filled in 95 % of the samples or more", widths)
+    words = _words(X, filled.size, " that are filled in 95 % of the samples or more", widths, len(degrees))
     return Choice(filled, widths, words, standardize=False)
 
 
@@ -163,10 +164,10 @@ def _typical_distance(X: Any) -> float:
     return float(np.sqrt(np.median(squares))) if squares.size else 1.0
 
 
-def _words(X: Any, n_singles: int, which: str, widths: tuple[float, ...]) -> str:
+def _words(X: Any, n_singles: int, which: str, widths: tuple[float, ...], n_degrees: int) -> str:
     """Return the sentence that says which kernels were chosen."""
-    size = len(STANDARD_WIDTHS) + len(STANDARD_DEGREES)
-    count = len(widths) + len(STANDARD_DEGREES) + size * n_singles
+    size = len(STANDARD_WIDTHS) + n_degrees
+    count = len(widths) + n_degrees + size * n_singles
     seen = "all of them together"
     if n_singles:
         seen += f" and the {n_singles}{which} one by one"
@@ -178,7 +179,7 @@ def _words(X: Any, n_singles: int, which: str, widths: tuple[float, ...]) -> str
     )
 
 
-def as_bank(kernels: Any, X: Any, *, tells: bool = False) -> KernelBank:
+def as_bank(kernels: Any, X: Any, *, tells: bool = False, degrees: Sequence[int] = STANDARD_DEGREES) -> KernelBank:
     """Return what an estimator's ``kernels`` stand for: "standard", a list of kernels, or a bank.
 
     Parameters
@@ -187,6 +188,8 @@ def as_bank(kernels: Any, X: Any, *, tells: bool = False) -> KernelBank:
     X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
     tells : bool
         Say which of the standard kernels were chosen, where it is not all of them.
+    degrees : sequence of int
+        Of the polynomial kernels among the standard ones.
 
     Examples
     --------
@@ -200,10 +203,10 @@ def as_bank(kernels: Any, X: Any, *, tells: bool = False) -> KernelBank:
     if not isinstance(kernels, str):
         return KernelBank(kernels)
     check_choice("kernels", kernels, ("standard",))
-    choice = choose(X)
+    choice = choose(X, degrees)
     if tells and choice.words:
         warn(choice.words)
-    return _made(X, choice, None, STANDARD_DEGREES, "auto", choice.standardize)
+    return _made(X, choice, None, degrees, "auto", choice.standardize)
 
 
 def standardizes(kernels: Any, X: Any) -> bool:

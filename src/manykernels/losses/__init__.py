@@ -12,6 +12,7 @@ from manykernels.losses.joint import JointLoss, MulticlassHinge, OneVsRest, Stru
 from manykernels.losses.piecewise import EpsilonInsensitive, Hinge
 from manykernels.losses.quantile import Quantile
 from manykernels.losses.smooth import Logistic, Squared, SquaredHinge
+from manykernels.losses.threshold import OneClass
 from manykernels.losses.total import CoupledLoss, CurvatureFactor, TotalLoss
 
 # Every loss that has a name, in the order in which names are listed. What a loss is for stands in its class.
@@ -24,6 +25,7 @@ LOSSES: tuple[type[Loss], ...] = (
     Absolute,
     Quantile,
     Huber,
+    OneClass,
 )
 # Those of the predictions of all samples at once.
 COUPLED_LOSSES: tuple[type[CoupledLoss], ...] = (Cox,)
@@ -42,6 +44,7 @@ __all__ = [
     "Logistic",
     "Loss",
     "MulticlassHinge",
+    "OneClass",
     "OneVsRest",
     "Quantile",
     "SmoothLoss",

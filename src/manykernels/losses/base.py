@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from manykernels.compute.zero_sums import balanced
+from manykernels.compute.given_sums import balanced, summing_to
 from manykernels.losses.codes import MayBeCompiled
 from manykernels.losses.total import TotalLoss
 
@@ -131,6 +131,10 @@ class Loss(MayBeCompiled, TotalLoss):
         e(beta) >= stiffness / 2 * (beta - minimizer)^2.
         """
 
+    def around_center(self) -> Loss:
+        """Return the loss whose machine, with the targets -K center, has the coefficients beta - center."""
+        return self
+
     def box(self, y: np.ndarray, C: np.ndarray) -> Box | None:
         """Return the dual of one task, for y and C of shape (n,); None where the loss is not piecewise linear."""
         return None
@@ -165,9 +169,12 @@ class Loss(MayBeCompiled, TotalLoss):
         return self.dual_pull(y, z, C)[1]
 
     def feasible(self, y: np.ndarray, beta: np.ndarray, C: np.ndarray, intercept: bool) -> np.ndarray:
-        """Return the nearest beta in the box, and with 1' beta = 0 where there is an intercept."""
+        """Return the nearest beta in the box, with the sum of the center, else 0, where there is an intercept."""
         lower, upper = self.domain(y, C)
         inside = np.clip(beta, lower, upper)
+        center = self.center(C) if intercept else None
+        if center is not None:
+            return summing_to(float(center.sum()), inside, lower, upper)
         return balanced(inside, lower, upper) if intercept else inside
 
     def moved(self, y: np.ndarray, z: np.ndarray, errors: np.ndarray, C: np.ndarray) -> float:

@@ -59,6 +59,13 @@ class TotalLoss(HasParameters, ABC):
     def feasible(self, y: np.ndarray, beta: np.ndarray, C: np.ndarray, intercept: bool) -> np.ndarray:
         """Return beta, moved into the domain of the dual where it is not there; 1' beta = 0 with an intercept."""
 
+    def center(self, C: np.ndarray) -> np.ndarray | None:
+        """Return coefficients in the domain whose sum is that of beta beside an intercept; None where it is 0.
+
+        The intercept b then costs b times that sum. Solvers look for beta - center, which sums to 0.
+        """
+        return None
+
     @abstractmethod
     def best_intercept(self, y: np.ndarray, z: np.ndarray, C: np.ndarray) -> float:
         """Return a b that minimizes L(z + b)."""

@@ -204,7 +204,8 @@ class _Run:
             if trial is None:
                 self._certify(point)
                 return
-            is_progress = trial.gap < _PROGRESS * best or point.value - trial.value > _GAIN * trial.gap * trial.value
+            enough = _GAIN * trial.gap * abs(trial.value)
+            is_progress = trial.gap < _PROGRESS * best or point.value - trial.value > enough
             self.stalled = 0 if is_progress else self.stalled + 1
             best = min(best, trial.gap)
             point = trial
@@ -275,7 +276,7 @@ class _Run:
     def _advance(self, point: _Evaluation) -> _Evaluation | None:
         """Make one step that lowers the objective; None if there is no such step left."""
         n_tasks = self.problem.y.shape[0]
-        mu = point.gap * point.value / self.problem.y.size
+        mu = point.gap * abs(point.value) / self.problem.y.size
         tasks = [
             curvature(self.subproblem, self.K.array, point.machine, point.products[t], t, mu) for t in range(n_tasks)
         ]
@@ -291,7 +292,7 @@ class _Run:
             beta = np.array([task.moved(change) for task in tasks])
             start = Iterate(beta, point.machine.decision, point.machine.intercept)
             promised = -float(gradient @ change + 0.5 * change @ hessian @ change)
-            trial = self._evaluate(aim, start, min(_EXPECTED * point.gap, promised / point.value))
+            trial = self._evaluate(aim, start, min(_EXPECTED * point.gap, promised / abs(point.value)))
             gained = point.value - trial.value
             is_uncertain = abs(gained - promised) <= point.error + trial.error and trial.gap < point.gap
             if gained > max(0.1 * promised, 0.0) or is_uncertain or trial.gap <= self.target:
