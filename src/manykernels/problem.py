@@ -115,6 +115,11 @@ class Problem(MachineProblem):
         """Return the problem of the last ``size`` samples."""
         return replace(self, bank=self.bank.tail(size), y=self.y[:, -size:], C=self.C[:, -size:])
 
+    def coarse(self, size: int) -> Problem:
+        """Return a problem of so many samples for a first guess of the weights, if the bank has a coarse size."""
+        bank, y, C = self.bank.coarse(size, self.y, self.C)
+        return replace(self, bank=bank, y=y, C=C)
+
     def quad_forms(self, machine: Machine, subset: np.ndarray | None = None) -> np.ndarray:
         """Return q_k summed over the tasks, for the kernels of the subset (default: all)."""
         return self.bank.quad_forms(machine.beta, subset).sum(axis=0)

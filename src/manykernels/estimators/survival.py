@@ -11,12 +11,11 @@ from manykernels.core.censored_times import read_survival
 from manykernels.core.concordance import concordance_index
 from manykernels.core.protocols import Bank
 from manykernels.core.results import Result
-from manykernels.core.rows import is_dask
 from manykernels.core.targets import Targets
 from manykernels.estimators.base import BaseMKL
-from manykernels.estimators.by_rows import in_memory
+from manykernels.estimators.by_rows import RowTraining, in_memory, stay_on_workers
 from manykernels.estimators.parameters import keep
-from manykernels.estimators.training import Training, read_training, read_weight
+from manykernels.estimators.training import Training, read_weight
 from manykernels.losses import Cox
 
 # The largest number whose exponential is one.
@@ -121,18 +120,19 @@ class MKLSurvival(BaseMKL):
         """
         return super().fit(X, y, sample_weight)
 
-    def _check_data(self, given: Any) -> None:
-        if self.approximation is not None and (is_dask(given) or self._is_distributed()):
+    def _client_of_rows(self, given: Any) -> Any:
+        if stay_on_workers(self.approximation, self.cluster, given):
             raise ValueError(
                 "MKLSurvival needs the rows in this process, since a risk set is of all of them: pass X and y "
                 "computed, and cluster=None."
             )
+        return None
 
-    def _read(self, given: Any, y: Any, sample_weight: Any) -> Training:
+    def _read(self, given: Any, y: Any, sample_weight: Any, client: Any = None) -> Training | RowTraining:
         if y is not None:
             given, y, sample_weight = in_memory(self.memory_budget, given, y, sample_weight)
             self.event_times_, y = read_survival(y).ranks()
-        return read_training(self, given, y, sample_weight)
+        return super()._read(given, y, sample_weight)
 
     def _targets(self, training: Any) -> Targets:
         if not np.any(training.target > 0.0):

@@ -335,7 +335,7 @@ def _coordinate_descent(work: Work) -> Machine:
     weights or a warm start make the task easy, that is seen.
 
     Where that matrix has no room in the memory budget, or would take longer than all the rounds, coordinate descent is
-    all there is, and gets the most rounds. It needs no memory beside the features and is quick where C is small: such
+    all there is, and gets the most rounds. It needs no memory besides the features and is quick where C is small: such
     a problem is not refused. Where the rounds are not enough, the certificate says what is lacking.
     """
     n_columns = _n_columns(work)

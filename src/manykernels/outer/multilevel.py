@@ -14,6 +14,7 @@ import numpy as np
 
 from manykernels.core.progress import silent
 from manykernels.core.results import Result
+from manykernels.losses import TotalLoss
 from manykernels.outer.reduced_newton import REDUCED_NEWTON, near_kernels, reduced_newton
 from manykernels.problem import Problem
 
@@ -60,12 +61,12 @@ MULTILEVEL = replace(REDUCED_NEWTON, run=multilevel_newton)
 def _sizes(problem: Problem) -> list[int]:
     """Return how many samples each level has, the fewest first; in each, no task's targets are all the same."""
     sizes, size = [], problem.bank.n_samples // 2
-    while size >= _COARSEST and has_contrast(problem, size):
+    while size >= _COARSEST and has_contrast(problem.loss, problem.y[:, -size:]):
         sizes.append(size)
         size //= 2
     return sizes[::-1]
 
 
-def has_contrast(problem: Problem, size: int) -> bool:
-    """Return whether the last ``size`` samples leave every task something to learn."""
-    return all(problem.loss.has_contrast(y[-size:]) for y in problem.y)
+def has_contrast(loss: TotalLoss, y: np.ndarray) -> bool:
+    """Return whether the targets, (n_tasks, n_samples), leave every task something to learn."""
+    return all(loss.has_contrast(targets) for targets in y)

@@ -84,7 +84,7 @@ def reduced_newton(
     start : ndarray of shape (n_kernels,), optional
         Weights to start from. Default: equal weights.
     near : ndarray of int, optional
-        Kernels that are likely to matter, to begin with beside those of ``start``. Default: a full pass tells which.
+        Kernels that are likely to matter, to begin with besides those of ``start``. Default: a full pass tells which.
 
     Returns
     -------
