@@ -275,7 +275,9 @@ def test_a_fit_without_a_tolerance(iris):
 class TestBadInput:
     def test_of_the_model(self, iris):
         assert not hasattr(AlignedKernel(), "report")
-        with pytest.raises(ValueError, match="A report needs a model with kernels that predicts, got StandardScaler"):
+        with pytest.raises(
+            ValueError, match="A report needs a model with kernels that predicts classes or numbers, got StandardScaler"
+        ):
             make_report(StandardScaler(), *iris)
         with pytest.raises(ValueError, match="not fitted"):
             MKLClassifier().report(*iris)

@@ -35,7 +35,7 @@ from manykernels.estimators.training import Training, read_training
 from manykernels.estimators.warm_start import Learner, WarmStart
 from manykernels.kernels.approximate import find_approximation
 from manykernels.kernels.family import check_settled
-from manykernels.losses import Loss
+from manykernels.losses import TotalLoss
 from manykernels.norms import Norm
 
 
@@ -56,9 +56,10 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
     approximation_error_: np.ndarray
     ranks_: np.ndarray
 
-    # Of estimators that have no such parameter: one task shares its weights with nobody.
+    # Of estimators that have no such parameter: one task shares its weights with nobody, and there is one at a time.
     probability: bool = False
     shared_weights: bool = True
+    n_jobs: int | None = None
 
     def _check_parameters(self) -> None:
         check_parameters(self)
@@ -113,7 +114,7 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
     def _norm(self) -> Norm:
         return find_norm(self.norm)
 
-    def _loss(self) -> Loss:
+    def _loss(self) -> TotalLoss:
         raise NotImplementedError
 
     def _is_distributed(self) -> bool:

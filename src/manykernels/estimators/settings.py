@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 
 from manykernels.banks import Placement, Recipe
 from manykernels.core.solver import Solver
-from manykernels.losses import Loss
+from manykernels.losses import TotalLoss
 from manykernels.norms import Norm
 
 
@@ -23,7 +23,7 @@ class Settings:
     kernels : "standard", list of Kernel, KernelBank or Family
     solver : Solver
     norm : Norm
-    loss : Loss
+    loss : TotalLoss
     recipe : Recipe
     wish : Placement
         Where the kernels are to be, in single precision; the budget is that of all of the fit.
@@ -39,7 +39,7 @@ class Settings:
     kernels: Any
     solver: Solver
     norm: Norm
-    loss: Loss
+    loss: TotalLoss
     recipe: Recipe
     wish: Placement
     shared_weights: bool

@@ -11,7 +11,7 @@ from manykernels.core.protocols import Bank
 from manykernels.core.results import OVERFLOWS, Machine, Result
 from manykernels.core.solver import Need, Sizes
 from manykernels.kernels.family import BoundFamily
-from manykernels.losses import Loss
+from manykernels.losses import TotalLoss
 from manykernels.norms import LpNorm, Norm
 from manykernels.outer.needs import matrices
 from manykernels.problem import MachineProblem, Problem
@@ -30,7 +30,7 @@ class FamilyProblem(MachineProblem):
     """
 
     family: BoundFamily
-    loss: Loss
+    loss: TotalLoss
     norm: Norm
     y: np.ndarray
     C: np.ndarray
@@ -53,7 +53,7 @@ class FamilyProblem(MachineProblem):
         # At the best intercept itself, a loss with corners may have its samples on them, where any pull would do.
         near = 1.0 if self.loss.smooth else 0.999
         pulled = [
-            self.loss.dual_pull(y, np.full(y.shape, near * b), C)[1]
+            self.loss.pull(y, np.full(y.shape, near * b), C)
             for y, C, b in zip(self.y, self.C, start.intercept, strict=True)
         ]
         beta = np.array([self.feasible(pull, t) for t, pull in enumerate(pulled)])
@@ -68,10 +68,10 @@ class FamilyResult:
     result: Result
 
 
-def needs_norm(*exponents: float) -> Callable[[Norm, Loss], str | None]:
+def needs_norm(*exponents: float) -> Callable[[Norm, TotalLoss], str | None]:
     """Return what refuses all norms but LpNorm with one of these exponents."""
 
-    def refuses(norm: Norm, loss: Loss) -> str | None:
+    def refuses(norm: Norm, loss: TotalLoss) -> str | None:
         if any(norm == LpNorm(p) for p in exponents):
             return None
         wanted = " or ".join(f"norm={p:g}" for p in exponents)
@@ -80,7 +80,7 @@ def needs_norm(*exponents: float) -> Callable[[Norm, Loss], str | None]:
     return refuses
 
 
-def search_matrices(sizes: Sizes, norm: Norm, loss: Loss) -> Need:
+def search_matrices(sizes: Sizes, norm: Norm, loss: TotalLoss) -> Need:
     """Return the need of a search, of the steps and of the inner solver, besides the kernels that are selected."""
     return matrices(_MATRICES, sizes)
 
