@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV
+from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV, MKLSurvival
 from manykernels.cli.main import main
 from manykernels.core.solver import Solver
 from manykernels.estimators.solvers import SOLVERS
@@ -118,7 +118,7 @@ def test_boxes_of_the_flowchart_lead_to_headings():
     assert taken <= set(re.split(r"[<>,\s]+", chart))
 
 
-@pytest.mark.parametrize("estimator", [MKLClassifier, MKLRegressor, MKLClassifierCV, MKLRegressorCV])
+@pytest.mark.parametrize("estimator", [MKLClassifier, MKLRegressor, MKLClassifierCV, MKLRegressorCV, MKLSurvival])
 def test_every_parameter_is_listed(estimator):
     # Python 3.13 takes the indentation away, earlier ones do not.
     listed = re.search(r"Parameters\n(.*?)\nAttributes\n", inspect.getdoc(estimator), flags=re.DOTALL)[1]

@@ -23,7 +23,7 @@ from manykernels.compute.combined import DOUBLE, LAST_BIT
 from manykernels.core.protocols import Bank, CombinedKernel
 from manykernels.core.results import UNKNOWN, Certificate, Iterate, Machine
 from manykernels.inner import solve as inner
-from manykernels.losses import Loss
+from manykernels.losses import TotalLoss
 from manykernels.norms import Norm
 
 # The dual is flat around its best point, so that this error of the point costs its square.
@@ -35,13 +35,13 @@ class MachineProblem:
 
     Attributes
     ----------
-    loss : Loss
+    loss : TotalLoss
     y, C : ndarrays of shape (n_tasks, n_samples)
     fit_intercept : bool
     offset : float
     """
 
-    loss: Loss
+    loss: TotalLoss
     y: np.ndarray
     C: np.ndarray
     fit_intercept: bool
@@ -54,8 +54,8 @@ class MachineProblem:
         )
 
     def feasible(self, beta: np.ndarray, t: int) -> np.ndarray:
-        """Return the nearest beta in the domain of the dual: the box, and 1' beta = 0 with an intercept."""
-        return inner.feasible(self.loss, self.y[t], self.C[t], beta, self.fit_intercept)
+        """Return beta, moved into the domain of the dual of task t where it is not there."""
+        return self.loss.feasible(self.y[t], beta, self.C[t], self.fit_intercept)
 
     def machine(self, beta: np.ndarray, decision: np.ndarray) -> Machine:
         """Return the machine with these coefficients, K beta and the intercepts that are best for them."""
@@ -69,7 +69,7 @@ class Problem(MachineProblem):
     Parameters
     ----------
     bank : Bank
-    loss : Loss
+    loss : TotalLoss
     norm : Norm
     y : ndarray of shape (n_tasks, n_samples)
         Targets; -1 or 1 for classification.
@@ -99,7 +99,7 @@ class Problem(MachineProblem):
     """
 
     bank: Bank
-    loss: Loss
+    loss: TotalLoss
     norm: Norm
     y: np.ndarray
     C: np.ndarray
@@ -114,6 +114,11 @@ class Problem(MachineProblem):
     def tail(self, size: int) -> Problem:
         """Return the problem of the last ``size`` samples."""
         return replace(self, bank=self.bank.tail(size), y=self.y[:, -size:], C=self.C[:, -size:])
+
+    def coarse(self, size: int) -> Problem:
+        """Return a problem of so many samples for a first guess of the weights, if the bank has a coarse size."""
+        bank, y, C = self.bank.coarse(size, self.y, self.C)
+        return replace(self, bank=bank, y=y, C=C)
 
     def quad_forms(self, machine: Machine, subset: np.ndarray | None = None) -> np.ndarray:
         """Return q_k summed over the tasks, for the kernels of the subset (default: all)."""
@@ -158,15 +163,13 @@ class Problem(MachineProblem):
     def rounding(self, K: CombinedKernel, machine: Machine) -> float:
         """Return about how far rounded kernel values, and the last bit of predictions, move the primal value.
 
-        A loss moves by as much as it differs at the distance by which its prediction does: a sample at a corner of its
-        loss counts, whatever its beta is.
+        How far the losses move where the predictions do, they say themselves.
         """
 
         def passed_on(errors: np.ndarray) -> float:
-            value, z = self.loss.value, machine.decision + machine.intercept[:, None]
-            errors = errors + LAST_BIT * (np.abs(machine.decision) + np.abs(machine.intercept[:, None]))
-            worst = np.maximum(value(self.y, z + errors), value(self.y, z - errors))
-            return float(np.sum(self.C * (worst - value(self.y, z))))
+            b = machine.intercept[:, None]
+            z, errors = machine.decision + b, errors + LAST_BIT * (np.abs(machine.decision) + np.abs(b))
+            return sum(self.loss.moved(y, *parts) for y, *parts in zip(self.y, z, errors, self.C, strict=True))
 
         with np.errstate(over="ignore", invalid="ignore"):
             moved = K.rounding(machine, passed_on)

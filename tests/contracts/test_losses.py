@@ -1,11 +1,15 @@
-"""What every loss keeps: convexity, conjugate, domain, best intercept, derivatives. New losses join the list."""
+"""What every loss keeps: convexity, conjugate, domain, best intercept, derivatives. New losses join the list.
+
+What is asked of single samples comes first; at the end stands what a problem asks of all of them together, which losses
+keep too that are no sum over samples.
+"""
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
+from manykernels.losses import COUPLED_LOSSES, EpsilonInsensitive, Huber, Quantile, SmoothLoss
 from manykernels.losses import LOSSES as NAMED
-from manykernels.losses import EpsilonInsensitive, Huber, Quantile, SmoothLoss
 from tests.reference import oracle
 
 
@@ -360,3 +364,121 @@ def test_nothing_is_written_to_what_is_given(loss):
         array.flags.writeable = False
     loss.value(y, z), loss.conjugate(y, beta, C), loss.dual_pull(y, z, C), loss.best_intercept(y, z, C)
     loss.dual_slope(1.0, y, beta, C), loss.dual_curvature(y, beta, C), loss.dual_stiffness(y, C)
+
+
+# -- all samples together ---------------------------------------------------------------------------------------------
+
+COUPLED = [kind() for kind in COUPLED_LOSSES]
+every_total = pytest.mark.parametrize("loss", [*LOSSES, *COUPLED], ids=repr)
+
+
+def all_samples(loss, n=25, seed=0):
+    """The same as `some_samples`, for losses of all samples, too: whose targets are times, negative without event."""
+    if loss.elementwise:
+        return some_samples(loss, n, seed)
+    rng = np.random.default_rng(seed)
+    return rng.choice([-1.0, 1.0], n) * rng.integers(1, 9, n), 2.0 * rng.standard_normal(n), rng.uniform(0.1, 5.0, n)
+
+
+def pulled(loss, n=25, seed=0):
+    """A beta in the domain of the dual: minus a subgradient at some predictions."""
+    y, z, C = all_samples(loss, n, seed)
+    return y, loss.feasible(y, loss.pull(y, z, C), C, False), C
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_the_whole_is_the_sum_of_the_samples(loss):
+    y, z, C = some_samples(loss)
+    beta = loss.dual_pull(y, z, C)[1]
+    assert loss.total(y, z, C) == pytest.approx(C @ loss.value(y, z))
+    assert loss.total_conjugate(y, beta, C) == pytest.approx(loss.conjugate(y, beta, C).sum())
+    np.testing.assert_array_equal(loss.pull(y, z, C), beta)
+
+
+@every_total
+def test_the_whole_is_convex_and_not_negative(loss):
+    y, z, C = all_samples(loss)
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        other, share = 5.0 * rng.standard_normal(z.size), rng.uniform()
+        chord = share * loss.total(y, z, C) + (1 - share) * loss.total(y, other, C)
+        assert 0.0 <= loss.total(y, share * z + (1 - share) * other, C) <= chord * (1 + 1e-12)
+
+
+@every_total
+def test_the_pull_supports_the_loss_where_it_is_taken(loss):
+    """L(u) >= L(z) - pull'(u - z): minus a subgradient; and there Fenchel's inequality is an equality."""
+    y, z, C = all_samples(loss)
+    beta, value, rng = loss.pull(y, z, C), loss.total(y, z, C), np.random.default_rng(2)
+    for scale in np.repeat([1e-3, 0.1, 1.0, 10.0], 20):
+        step = scale * rng.standard_normal(z.size)
+        assert loss.total(y, z + step, C) >= value - beta @ step - 1e-11 * value
+    assert loss.total_conjugate(y, beta, C) == pytest.approx(-beta @ z - value, abs=1e-10 * (1 + value))
+
+
+@every_total
+def test_fenchel_and_young_hold_for_all_pairs(loss):
+    for seed in range(10):
+        y, beta, C = pulled(loss, seed=seed)
+        z = 3.0 * np.random.default_rng(seed + 50).standard_normal(y.size)
+        terms = loss.total(y, z, C), loss.total_conjugate(y, beta, C), beta @ z
+        assert sum(terms) >= -1e-10 * sum(map(abs, terms))
+
+
+@every_total
+def test_the_domain_of_the_dual_is_convex_and_holds_0(loss):
+    """Where the conjugate is at most its chord: the certificate is taken between 0 and beta."""
+    y, beta, C = pulled(loss)
+    ends = loss.total_conjugate(y, np.zeros(y.size), C), loss.total_conjugate(y, beta, C)
+    assert np.all(np.isfinite(ends))
+    for share in (0.1, 0.5, 0.9):
+        chord = (1 - share) * ends[0] + share * ends[1]
+        assert loss.total_conjugate(y, share * beta, C) <= chord + 1e-10 * (1 + np.abs(ends).max())
+
+
+@every_total
+@pytest.mark.parametrize("intercept", [True, False])
+def test_what_is_moved_into_the_domain_stays_there(loss, intercept):
+    y, _, C = all_samples(loss)
+    beta = 10.0 * np.random.default_rng(3).standard_normal(y.size)
+    inside = loss.feasible(y, beta, C, intercept)
+    assert np.isfinite(loss.total_conjugate(y, inside, C))
+    np.testing.assert_allclose(loss.feasible(y, inside, C, intercept), inside, atol=1e-11)
+    if intercept:
+        center = loss.center(C)
+        assert abs(inside.sum() - (0.0 if center is None else center.sum())) <= 1e-11 * np.abs(inside).sum()
+
+
+@every_total
+def test_no_intercept_is_better_than_the_best(loss):
+    y, z, C = all_samples(loss)
+    center = loss.center(C)
+    price = 0.0 if center is None else float(center.sum())
+    b = loss.best_intercept(y, z, C)
+    best, others = loss.total(y, z + b, C) + price * b, np.linspace(-20, 20, 401)
+    assert all(best <= loss.total(y, z + other, C) + price * other + 1e-11 * abs(best) for other in others)
+
+
+@every_total
+@pytest.mark.parametrize("size", [1e-9, 1e-2])
+def test_rounded_predictions_move_it_no_further(loss, size):
+    y, z, C = all_samples(loss)
+    rng, value = np.random.default_rng(4), loss.total(y, z, C)
+    errors = size * rng.uniform(size=z.size)
+    bound = loss.moved(y, z, errors, C)
+    for _ in range(50):
+        assert loss.total(y, z + errors * rng.choice([-1.0, 1.0], z.size), C) - value <= 1.01 * bound + 1e-13 * value
+
+
+@every_total
+def test_the_whole_writes_to_nothing_and_scales_with_the_weights(loss):
+    y, z, C = all_samples(loss)
+    beta = loss.pull(y, z, C)
+    for array in (y, z, C, beta):
+        array.flags.writeable = False
+    assert loss.total(y, z, 1e6 * C) == pytest.approx(1e6 * loss.total(y, z, C))
+    np.testing.assert_allclose(loss.pull(y, z, 1e6 * C), 1e6 * beta, rtol=1e-9, atol=1e-5)
+    assert loss.total_conjugate(y, 1e6 * beta, 1e6 * C) == pytest.approx(
+        1e6 * loss.total_conjugate(y, beta, C), rel=1e-9
+    )
+    loss.feasible(y, beta, C, True), loss.best_intercept(y, z, C), loss.moved(y, z, np.abs(z), C), loss.has_contrast(y)

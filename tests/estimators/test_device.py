@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import make_classification, make_regression
 
-from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, load
+from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, MKLSurvival, load
 from manykernels.banks import Placement, plan, planning, predictions
 from manykernels.banks.planning import Extent
 from manykernels.compute import device_table
@@ -67,6 +67,20 @@ def test_classifiers(loss, norm, tol):
     there = MKLClassifier(KERNELS, **settings, device="torch:cpu").fit(X, y)
     assert_same(here, there)
     assert np.mean(there.predict(X) == here.predict(X)) > 0.99
+
+
+@pytest.mark.parametrize("norm", [1, 2], ids=str)
+@pytest.mark.parametrize("options", [{}, {"approximation": NystroemFeatures(20)}], ids=["exact", "nystroem"])
+@pytest.mark.usefixtures("stays")
+def test_survival(norm, options):
+    X, time = values()
+    y = (np.arange(240) % 3 > 0, time - time.min())
+    here, there = (
+        MKLSurvival(KERNELS, norm=norm, tol=1e-5, random_state=0, device=device, **options).fit(X, y)
+        for device in ("cpu", "torch:cpu")
+    )
+    assert_same(here, there, tol=1e-3)
+    np.testing.assert_allclose(there.predict(X), here.predict(X), atol=0.02)
 
 
 @pytest.mark.parametrize("norm", [1, 2])

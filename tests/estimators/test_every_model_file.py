@@ -17,6 +17,7 @@ from manykernels import (
     MKLClassifierCV,
     MKLRegressor,
     MKLRegressorCV,
+    MKLSurvival,
     OneClassMKL,
     TwoStageMKLClassifier,
     TwoStageMKLRegressor,
@@ -49,7 +50,7 @@ from manykernels.kernels.gaussian_product import ScaledGaussian
 from manykernels.kernels.parametric import FixedParameters
 from manykernels.kernels.precomputed import PrecomputedColumns
 from manykernels.kernels.product_family import KernelProduct
-from manykernels.losses import JOINT_LOSSES, LOSSES, JointLoss, Loss, OneVsRest
+from manykernels.losses import COUPLED_LOSSES, JOINT_LOSSES, LOSSES, CoupledLoss, JointLoss, Loss, OneVsRest
 from manykernels.norms import NORMS as NORMS_OF_THE_LIBRARY
 from manykernels.norms import ElasticNorm, LpNorm, LpPenalty, MixedNorm, Norm, Penalty
 
@@ -61,6 +62,7 @@ GRAM = np.exp(-((np.vstack([X, NEW])[:, None] - np.vstack([X, NEW])) ** 2).sum(a
 BINARY = np.where(X[:, 0] + X[:, 1] ** 2 > 0.8, "yes", "no")
 CLASSES = np.digitize(X[:, 0] + 0.3 * X[:, 1], [-0.5, 0.5])
 TARGET = np.sin(2 * X[:, 0]) + X[:, 2]
+TIMES = (X[:, 1] > -0.5, np.round(np.exp(-TARGET), 1))
 OBSERVED = [0, 1, 2]
 
 
@@ -153,7 +155,8 @@ def _quiet():
 
 def answers(model, data):
     """All that a model says of new data; a file does not hold precomputed kernels of new samples with each other."""
-    methods = ["predict", "decision_function", "score_samples", "predict_proba", "transform"]
+    methods = ["predict", "decision_function", "score_samples", "predict_proba"]
+    methods += ["predict_survival_function", "transform"]
     if data is not NEW_NUMBERS:
         methods.append("kernel")
     return [getattr(model, method)(data) for method in methods if hasattr(model, method)]
@@ -212,6 +215,7 @@ def test_every_norm_and_loss_of_the_library_is_covered():
     """A class that is added stands in its package's list, from which names and model files are made."""
     assert classes_of_the_library(Norm) == set(NORMS_OF_THE_LIBRARY)
     assert classes_of_the_library(Loss) == set(LOSSES)
+    assert classes_of_the_library(CoupledLoss) == set(COUPLED_LOSSES)
     assert classes_of_the_library(JointLoss) == {*JOINT_LOSSES, OneVsRest}  # which has the name of its loss
     assert {type(norm) for norm in NORMS.values()} >= set(NORMS_OF_THE_LIBRARY)
 
@@ -262,6 +266,8 @@ ESTIMATORS = {
     "squared hinge": (MKLClassifier(MANY, norm=2, loss="squared_hinge", fit_intercept=False), BINARY),
     "regressor": (MKLRegressor(MANY, norm=np.inf), TARGET),
     "tube": (MKLRegressor(MANY, loss="epsilon_insensitive", epsilon=0.2), TARGET),
+    "survival": (MKLSurvival(MANY), TIMES),
+    "survival, approximated": (MKLSurvival(MANY, norm=2, **APPROXIMATIONS["nystroem"]), TIMES),
     "one class": (OneClassMKL(MANY, nu=0.2), None),
     "one class, standard": (OneClassMKL(nu=0.2, norm=np.inf), None),
     "one class, features": (OneClassMKL(MANY, nu=0.2, **APPROXIMATIONS["nystroem"]), None),

@@ -77,9 +77,7 @@ def test_a_smooth_loss_needs_the_combined_kernel_and_one_factor():
 @pytest.mark.parametrize("loss", [kind for kind in LOSSES if kind.classification], ids=lambda kind: kind.__name__)
 def test_rows_on_demand_are_planned_where_an_inner_solver_takes_them(loss):
     """The plan knows no inner solver: whoever adds one for rows is told here that it is never asked."""
-    offers = {"any"} | {name for name in ("smooth", "quadratic", "has_box") if getattr(loss, name)}
-    losses = {rule.loss.replace("box", "has_box") for rule in RULES if rule.kernel <= {"rows"}}
-    if losses & offers:
+    if {rule.loss for rule in RULES if rule.kernel <= {"rows"}} & loss().offers:
         assert planned(20_000, 10**9, loss()).storage == "rows"
     else:
         with pytest.raises(MemoryError, match="the combined kernel of 20000 samples and its solver"):
@@ -115,7 +113,7 @@ def test_the_kernels_are_listed_once_for_all_fits_of_a_path(monkeypatch):
     """With the digits of the second bank and the plans of both, too."""
     seen = []
     real = standard.choose
-    monkeypatch.setattr(standard, "choose", lambda data: seen.append(1) or real(data))
+    monkeypatch.setattr(standard, "choose", lambda *given: seen.append(1) or real(*given))
     MKLClassifier(tol=1e-6).fit(X, Y)
     assert len(seen) == 1
     mkl_path("standard", X, Y, Cs=[0.1, 1.0], norms=(1, 2))

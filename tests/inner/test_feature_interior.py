@@ -7,7 +7,7 @@ import pytest
 from manykernels.compute.feature_table import FeatureTable
 from manykernels.inner.feature_interior import solve_interior
 from manykernels.inner.feature_newton import solve_smooth
-from manykernels.inner.solve import feasible, machine_of
+from manykernels.inner.solve import machine_of
 from manykernels.losses import EpsilonInsensitive, Hinge, SquaredHinge
 
 N, M = 150, 25
@@ -44,7 +44,8 @@ def weights(C):
 
 def machine(K, loss, y, C, intercept, tol, start=None):
     parts = loss.quadratic_parts(y, C)
-    beta = feasible(loss, y, C, solve_interior(K, y, parts, start=start, intercept=intercept, tol=tol), intercept)
+    solution = solve_interior(K, y, parts, start=start, intercept=intercept, tol=tol)
+    beta = loss.feasible(y, solution, C, intercept)
     return machine_of(loss, y[None], C[None], beta[None], K.product(beta[None]), intercept)
 
 

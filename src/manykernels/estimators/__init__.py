@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from manykernels.estimators.path import PathPoint, mkl_path
     from manykernels.estimators.persistence import load
     from manykernels.estimators.regressor import MKLRegressor
+    from manykernels.estimators.survival import MKLSurvival
     from manykernels.estimators.two_stage import TwoStageMKLClassifier, TwoStageMKLRegressor
     from manykernels.estimators.ufo import UFOMKLClassifier, UFOMKLRegressor
 
@@ -24,6 +25,7 @@ __all__ = [
     "MKLClassifierCV",
     "MKLRegressor",
     "MKLRegressorCV",
+    "MKLSurvival",
     "OneClassMKL",
     "PathPoint",
     "TwoStageMKLClassifier",
@@ -42,6 +44,7 @@ _MODULES = {
     "MKLClassifierCV": "cv",
     "MKLRegressor": "regressor",
     "MKLRegressorCV": "cv",
+    "MKLSurvival": "survival",
     "OneClassMKL": "one_class",
     "PathPoint": "path",
     "TwoStageMKLClassifier": "two_stage",

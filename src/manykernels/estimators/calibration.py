@@ -86,7 +86,7 @@ def held_out_scale(estimator: MKLClassifier, training: Training) -> float | None
         train = np.setdiff1d(np.arange(y.size), test)
         model = clone(estimator).set_params(probability=False)
         data = model._read(_safe_indexing(X, train), y[train], weight[train])
-        if model._fit_read(data, WarmStart()):
+        if model._fit_to(data, WarmStart()):
             return None
         decisions[test] = model._decisions(_safe_indexing(X, test))
     return _most_likely_scale(decisions[divisible], codes[divisible], weight[divisible])

@@ -13,7 +13,7 @@ from manykernels.core.results import Result
 from manykernels.core.solver import Solver
 from manykernels.core.targets import Targets
 from manykernels.estimators.base import BaseMKL
-from manykernels.estimators.by_rows import client_of_rows, in_memory
+from manykernels.estimators.by_rows import in_memory
 from manykernels.estimators.parameters import keep
 from manykernels.estimators.settings import Settings
 from manykernels.estimators.training import Training, read_unlabeled
@@ -132,15 +132,17 @@ column_means_, column_scales_, feature_importances_, n_features_in_, feature_nam
             raise ValueError(f"OneClassMKL needs a list of kernels, got the family {self.kernels!r}.")
         super()._check_parameters()
 
-    def _check_data(self, given: Any) -> None:
-        if client_of_rows(self.approximation, self.cluster, given) is not None:
+    def _check_data(self, given: Any, client: Any) -> None:
+        if client is not None:
             raise ValueError(
                 "OneClassMKL does not learn from rows on Dask workers: compute the rows, or a part of them, first."
             )
 
-    def _read(self, given: Any, y: Any, sample_weight: Any) -> Training:
+    def _read(self, given: Any, y: Any, sample_weight: Any, client: Any = None) -> Training:
         given, _, sample_weight = in_memory(self.memory_budget, given, None, sample_weight)
-        return read_unlabeled(self, given, sample_weight)
+        training = read_unlabeled(self, given, sample_weight)
+        self._check_views(training.X, training.table)
+        return training
 
     def _targets(self, training: Any) -> Targets:
         return Targets(1.0)
@@ -160,8 +162,8 @@ column_means_, column_scales_, feature_importances_, n_features_in_, feature_nam
     def _solver(self) -> Solver:
         return of_one_class(super()._solver())
 
-    def _bank(self, X: Any, *, tells: bool = False) -> KernelBank:
-        return as_bank(self.kernels, X, tells=tells, degrees=())
+    def _bank(self, table: Any, *, tells: bool = False) -> KernelBank:
+        return as_bank(self.kernels, table, tells=tells, degrees=())
 
     def _learner(self, settings: Settings, training: Any, targets: Targets, warm: WarmStart) -> Learner:
         kernels = self._bank(training.table, tells=True)

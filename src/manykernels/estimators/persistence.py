@@ -26,6 +26,7 @@ from manykernels.estimators.kernel_estimator import KernelEstimator
 from manykernels.estimators.one_class import OneClassMKL
 from manykernels.estimators.predictor import Predictor
 from manykernels.estimators.regressor import MKLRegressor
+from manykernels.estimators.survival import MKLSurvival
 from manykernels.estimators.two_stage import TwoStageMKLClassifier, TwoStageMKLRegressor
 from manykernels.estimators.ufo import UFOMKLClassifier, UFOMKLRegressor
 from manykernels.kernels import KERNELS, Kernel, KernelBank
@@ -40,6 +41,7 @@ _ESTIMATORS: dict[str, type[KernelEstimator]] = {
     for kind in (
         MKLClassifier,
         MKLRegressor,
+        MKLSurvival,
         OneClassMKL,
         UFOMKLClassifier,
         UFOMKLRegressor,
@@ -61,6 +63,8 @@ _ARRAYS = (
     "support_",
     "intercept_",
     "feature_importances_",
+    "event_times_",
+    "baseline_cumulative_hazard_",
 )
 _VALUES = (
     "kernel_names_",

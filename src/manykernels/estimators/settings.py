@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from sklearn.utils import check_random_state
 
 from manykernels.banks import Placement, Recipe
 from manykernels.core.solver import Solver
-from manykernels.losses import Loss
+from manykernels.losses import TotalLoss
 from manykernels.norms import Norm
 
 
@@ -22,7 +23,7 @@ class Settings:
     kernels : "standard", list of Kernel, KernelBank or Family
     solver : Solver
     norm : Norm
-    loss : Loss
+    loss : TotalLoss
     recipe : Recipe
     wish : Placement
         Where the kernels are to be, in single precision; the budget is that of all of the fit.
@@ -38,7 +39,7 @@ class Settings:
     kernels: Any
     solver: Solver
     norm: Norm
-    loss: Loss
+    loss: TotalLoss
     recipe: Recipe
     wish: Placement
     shared_weights: bool
@@ -49,6 +50,12 @@ class Settings:
     random_state: Any
     verbose: int
 
+    @cached_property
     def seed(self) -> int:
-        """Return a seed for what is drawn."""
+        """The seed of all that is drawn in this fit, in whatever order threads draw it."""
         return check_random_state(self.random_state).randint(2**31 - 1)
+
+    @property
+    def solver_seed(self) -> int | None:
+        """The seed for a solver that draws: None where no ``random_state`` was given."""
+        return None if self.random_state is None else self.seed

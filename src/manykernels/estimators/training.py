@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_regressor
+from sklearn.base import is_classifier
 from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
@@ -70,7 +70,7 @@ def read_training(estimator: Any, given: Any, y: Any, sample_weight: Any) -> Tra
 
     A table on disk is not read, if the estimator can learn from its rows, and none of them is compared with another.
     """
-    numeric = is_regressor(estimator)
+    numeric = not is_classifier(estimator)
     if is_on_disk(given) and estimator.approximation is not None:
         X = estimator._rows_on_disk(given, reset=True)
         y = column_or_1d(y, warn=True)

@@ -29,6 +29,7 @@ from itertools import pairwise
 import numpy as np
 
 from manykernels.compute.compiled import njit
+from manykernels.compute.given_sums import balanced, sums_to_zero
 from manykernels.compute.linalg import copy_block
 from manykernels.compute.threads import parallel
 
@@ -40,8 +41,6 @@ _CHUNK = 64
 _FEW_STEPS, _ROUNDS = 4, 5
 # So it is where it has become this part of what it was: the rounding of what it was is still in it.
 _WORN = 1e-3
-# What rounding may leave of 1' beta, beside the size of beta, and how often it is removed.
-_IMBALANCE, _BALANCES = 1e-12, 3
 
 
 @dataclass(frozen=True)
@@ -420,7 +419,7 @@ def solve_box(
         )
         n_iter += done
         is_worn = np.abs(gradient).max() < _WORN * before
-        if intercept and not _sums_to_zero(beta):  # left of a start that was far larger
+        if intercept and not sums_to_zero(beta):  # left of a start that was far larger
             beta, is_worn = balanced(beta, lower, upper), True
         if n_iter <= _FEW_STEPS * np.count_nonzero(beta) and not is_worn:
             break
@@ -459,25 +458,3 @@ def _product(K: np.ndarray, beta: np.ndarray) -> np.ndarray:
         cuts = np.linspace(0, beta.size, 2 + beta.size // 500).astype(int)
         parallel(lambda cut: _row_products(K, beta, cut[0], cut[1], out), pairwise(cuts))
     return out
-
-
-def balanced(beta: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """Return the point of the box with 1' beta = 0 that shrinks the surplus side of beta.
-
-    Moving toward 0 keeps every coefficient in a box that holds 0. Where nearly all is surplus, its rounding
-    is large beside what is left, and has to go as well.
-    """
-    for _ in range(_BALANCES):
-        total = beta.sum()
-        surplus = np.where(np.sign(beta) == np.sign(total), beta, 0.0)
-        mass = surplus.sum()
-        if mass == 0.0:
-            break
-        beta = np.clip(beta - surplus * (total / mass), lower, upper)
-        if _sums_to_zero(beta):
-            break
-    return beta
-
-
-def _sums_to_zero(beta: np.ndarray) -> bool:
-    return bool(abs(beta.sum()) <= _IMBALANCE * np.abs(beta).sum())

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from manykernels.core.results import Iterate, Machine
-from manykernels.inner import bundle, newton, newton_cg, ridge, smo
+from manykernels.inner import bundle, coupled_newton, newton, newton_cg, ridge, smo
 from manykernels.inner.coordinate_descent import MOST_ROUNDS, solve_features
 from manykernels.inner.decomposition import solve_rows
 from manykernels.inner.device_smo import solve_blocks
@@ -24,8 +24,6 @@ from manykernels.inner.feature_newton import MOST_STEPS, solve_smooth
 # A Newton step squares the error, so that the last one is nearly free: ask for more than is needed. By conjugate
 # gradients it does not, where the slope of the loss has corners.
 _FINER, _MUCH_FINER = 1e-2, 1e-5
-# How often a sum is corrected: after the first time, by rounding alone.
-_SUMS = 3
 # Scores that differ by no more than this part of the largest differ by rounding.
 _SAME = 1e-14
 # Fewest rounds of coordinate descent before the interior point takes over.
@@ -72,7 +70,7 @@ class Work:
 
     def feasible(self, beta: np.ndarray, t: int) -> np.ndarray:
         """Return the nearest point of the domain of task t's dual."""
-        return feasible(self.loss, self.y[t], self.C[t], beta, self.intercept)
+        return self.loss.feasible(self.y[t], beta, self.C[t], self.intercept)
 
     def solve_box(
         self, t: int, solve_box: Callable[..., smo.BoxSolution], start: np.ndarray | None
@@ -110,7 +108,7 @@ class InnerRule:
     kernel : frozenset of str
         What the combined kernel must be able to do.
     loss : str
-        What the loss must offer: "box", "smooth", "quadratic" or "any".
+        What the loss must offer: "box", "smooth", "quadratic" or "elementwise" of a sum over samples, or "coupled".
     run : function of Work
         Returns the machine.
     pays : function of Work
@@ -152,11 +150,9 @@ def solve(
     center = loss.center(C) if intercept else None
     if center is not None:
         return _solve_around(center, Work(K, loss, y, C, intercept, start, offset, tol))
-    offers = {"any"} | {name for name in ("smooth", "quadratic") if getattr(loss, name)}
-    offers |= {"box"} if loss.has_box else set()
     work = Work(K, loss, y, C, intercept, start, offset, tol)
     for rule in RULES:
-        if rule.kernel <= K.can and rule.loss in offers and rule.pays(work):
+        if rule.kernel <= K.can and rule.loss in loss.offers and rule.pays(work):
             return rule.run(work)
     raise TypeError(
         f"There is no inner solver for the loss {loss!r} and a combined kernel that offers {sorted(K.can)}."
@@ -182,31 +178,21 @@ def machine_of(
     offset : float
         What will be added to the intercepts: they have the digits that this leaves.
     """
-    b = np.zeros(beta.shape[0])
+    tasks, b = range(beta.shape[0]), np.zeros(beta.shape[0])
     if intercept:
-        for t in range(beta.shape[0]):
+        for t in tasks:
             b[t] = (loss.best_intercept(y[t], decision[t], C[t]) + offset) - offset
 
     def conjugates_at(share: float) -> float:
-        return float(np.sum(loss.conjugate(y, share * beta, C)))
+        return float(sum(loss.total_conjugate(y[t], share * beta[t], C[t]) for t in tasks))
 
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what overflows is not a certificate
-        losses = float(np.sum(C * loss.value(y, decision + b[:, None])))
+        losses = float(sum(loss.total(y[t], decision[t] + b[t], C[t]) for t in tasks))
         center = loss.center(C) if intercept else None
         if center is not None:
             losses += float(b @ center.sum(axis=1))
         quadratic = float(np.sum(beta * decision))
         return Machine(beta, decision, b, quadratic, losses, conjugates_at, conjugates_at(1.0))
-
-
-def feasible(loss: Any, y: np.ndarray, C: np.ndarray, beta: np.ndarray, intercept: bool) -> np.ndarray:
-    """Return the nearest beta in the domain of one task's dual: the box, and 1' beta = 0 with an intercept."""
-    lower, upper = loss.domain(y, C)
-    inside = np.clip(beta, lower, upper)
-    center = loss.center(C) if intercept else None
-    if center is not None:
-        return _summing_to(float(center.sum()), inside, lower, upper)
-    return smo.balanced(inside, lower, upper) if intercept else inside
 
 
 # -- coefficients with another sum than 0 -----------------------------------------------------------------------------
@@ -231,20 +217,6 @@ def _solve_around(center: np.ndarray, work: Work) -> Machine:
     beta = np.clip(center + rest.beta, lower, upper)
     beta[rest.beta <= low], beta[rest.beta >= high] = lower[rest.beta <= low], upper[rest.beta >= high]
     return machine_of(loss, y, C, beta, rest.decision - target, work.intercept, work.offset)
-
-
-def _summing_to(total: float, beta: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """Return the point of the box that has this sum; coefficients at a bound stay there if the others have the room."""
-    for _ in range(_SUMS):
-        missing = total - float(beta.sum())
-        room = upper - beta if missing > 0 else lower - beta
-        inside = np.where((beta > lower) & (beta < upper), room, 0.0)
-        if abs(inside.sum()) < abs(missing):
-            inside = room
-        if not np.any(inside):
-            break
-        beta = np.clip(beta + inside * min(missing / inside.sum(), 1.0), lower, upper)
-    return beta
 
 
 # -- matrices ---------------------------------------------------------------------------------------------------------
@@ -281,6 +253,27 @@ def _smooth(work: Work, solve_task: Callable[..., newton.NewtonSolution]) -> Mac
         betas.append(beta)
         decisions.append(solution.decision if same else work.K.product(beta[None])[0])
     return work.machine(betas, decisions)
+
+
+def _product(work: Work, vector: np.ndarray) -> np.ndarray:
+    return work.K.product(vector[None])[0]
+
+
+def _coupled(work: Work) -> Machine:
+    return _coupled_tasks(work, coupled_newton.factored(work.K.array))
+
+
+def _coupled_cg(work: Work) -> Machine:
+    return _coupled_tasks(work, coupled_newton.by_products(partial(_product, work)))
+
+
+def _coupled_tasks(work: Work, solve_step: coupled_newton.StepSolver) -> Machine:
+    """Solve the tasks of a coupled loss one by one, until their gaps are small enough."""
+    product, solutions = partial(_product, work), []
+    for y, C, begin in zip(work.y, work.C, map(work.begin, range(work.n_tasks)), strict=True):
+        start = begin[0] if begin else None
+        solutions.append(coupled_newton.solve(product, solve_step, y, C, work.loss, start=start, tol=work.tol))
+    return work.machine([solution.beta for solution in solutions], [solution.decision for solution in solutions])
 
 
 # -- rows on demand, blocks on a device -------------------------------------------------------------------------------
@@ -342,7 +335,7 @@ def _coordinate_descent(work: Work) -> Machine:
     weights or a warm start make the task easy, that is seen.
 
     Where that matrix has no room in the memory budget, or would take longer than all the rounds, coordinate descent is
-    all there is, and gets the most rounds. It needs no memory beside the features and is quick where C is small: such
+    all there is, and gets the most rounds. It needs no memory besides the features and is quick where C is small: such
     a problem is not refused. Where the rounds are not enough, the certificate says what is lacking.
     """
     n_columns = _n_columns(work)
@@ -400,10 +393,11 @@ def _rule(kernel: str, loss: str, run: Callable[[Work], Machine], **options: Any
 
 
 RULES = (
-    _rule("sums", "any", bundle.solve),
+    _rule("sums", "elementwise", bundle.solve),
     _rule("array", "quadratic", _ridge, pays=_same_costs),
     _rule("array", "box", _pairs),
     _rule("array", "smooth", _newton),
+    _rule("array", "coupled", _coupled),
     _rule("rows", "box", _decomposition),
     # On a device a matrix of the features is made and factored quickly, if there is room for it.
     _rule("features block", "box", _feature_interior, pays=lambda work: work.K.table.can_factor(_n_columns(work))),
@@ -411,4 +405,6 @@ RULES = (
     _rule("features", "box", _coordinate_descent),
     _rule("features", "smooth", _feature_newton),
     _rule("block", "smooth", _newton_cg),
+    _rule("features", "coupled", _coupled_cg),
+    _rule("block", "coupled", _coupled_cg),
 )

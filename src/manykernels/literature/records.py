@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 import numpy as np
 
 from manykernels.core.solver import Need, Sizes, Solver
-from manykernels.losses import Loss
+from manykernels.losses import Loss, TotalLoss
 from manykernels.norms import Norm
-from manykernels.outer.needs import for_inner_solver, inner_matrices, matrices
+from manykernels.outer.needs import for_inner_solver, inner_matrices, matrices, refuses_coupled
 from manykernels.outer.spg import NEEDS as PROJECTED
 from manykernels.outer.spg import refuses as cannot_project
 
@@ -24,43 +25,45 @@ def _exponent(norm: Norm) -> float | None:
     return levels.p if levels is not None and levels.is_plain else None
 
 
-def _needs_p_1(norm: Norm, loss: Loss) -> str | None:
+def _needs_p_1(norm: Norm, loss: TotalLoss) -> str | None:
     return None if _exponent(norm) == 1 else f"needs LpNorm(1), got {norm!r}."
 
 
-def _needs_an_lp_norm(norm: Norm, loss: Loss) -> str | None:
+def _needs_an_lp_norm(norm: Norm, loss: TotalLoss) -> str | None:
     return None if _exponent(norm) is not None else f"needs LpNorm(p), got {norm!r}."
 
 
-def _smo_refuses(norm: Norm, loss: Loss) -> str | None:
+def _smo_refuses(norm: Norm, loss: TotalLoss) -> str | None:
     if _exponent(norm) in (None, 1.0):
         return f"needs LpNorm(p) with p > 1, got {norm!r}."
+    if not loss.elementwise:
+        return refuses_coupled(loss)
     # What it takes is a dual without a kink: linear in the coefficients, inside a box.
-    box = loss.box(np.ones(1), np.ones(1))
+    box = cast(Loss, loss).box(np.ones(1), np.ones(1))
     if box is not None and box.epsilon == 0:
         return None
     return f"needs a loss of straight pieces without a tube, such as the hinge loss, got {loss!r}."
 
 
-def _simple_need(sizes: Sizes, norm: Norm, loss: Loss) -> Need:
+def _simple_need(sizes: Sizes, norm: Norm, loss: TotalLoss) -> Need:
     return matrices(inner_matrices(loss) + 3.0, sizes)  # both ends of a step, and the change
 
 
-def _hessian_need(sizes: Sizes, norm: Norm, loss: Loss) -> Need:
+def _hessian_need(sizes: Sizes, norm: Norm, loss: TotalLoss) -> Need:
     m = sizes.n_kernels
     return matrices(inner_matrices(loss) + 1.0, sizes, 8 * m * (3 * m + sizes.n_samples))
 
 
-def _smo_need(sizes: Sizes, norm: Norm, loss: Loss) -> Need:
+def _smo_need(sizes: Sizes, norm: Norm, loss: TotalLoss) -> Need:
     one = 8 * sizes.n_kernels * sizes.n_samples
     rows = one * (sizes.n_tasks + 3 * SET_SIZE) + min(CACHE_BYTES, one * sizes.n_samples)
     return matrices(inner_matrices(loss), sizes, rows)
 
 
-def _from_zero(refuses: Callable[[Norm, Loss], str | None]) -> Callable[[Norm, Loss], str | None]:
+def _from_zero(refuses: Callable[[Norm, TotalLoss], str | None]) -> Callable[[Norm, TotalLoss], str | None]:
     """Return what also refuses losses whose dual does not hold 0: cutting planes are made less steep toward it."""
 
-    def refused(norm: Norm, loss: Loss) -> str | None:
+    def refused(norm: Norm, loss: TotalLoss) -> str | None:
         outside = f"needs coefficients that may all be 0; those of {loss!r} may not."
         return refuses(norm, loss) if loss.center(np.ones(1)) is None else outside
 

@@ -17,6 +17,8 @@ of all kernels are fetched together. (The paper has the squared norm in the dual
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 
 from manykernels.compute.compiled import njit
@@ -24,6 +26,7 @@ from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import Machine, Result
 from manykernels.inner.smo import offsets, violation
 from manykernels.literature.records import CACHE_BYTES, SET_SIZE
+from manykernels.losses import Loss
 from manykernels.outer.recorder import Recorder
 from manykernels.outer.reduced_newton import exponent
 from manykernels.problem import Problem
@@ -98,7 +101,8 @@ class PairSteps:
         self.problem, self.tol = problem, tol
         self.exponent = 0.0 if np.isinf(p) else 1.0 / (p - 1.0)  # p* - 1
         self.recorder, self.rows = Recorder(problem, tol), _Rows(problem)
-        boxes = [problem.loss.box(y, C) for y, C in zip(problem.y, problem.C, strict=True)]
+        loss = cast(Loss, problem.loss)
+        boxes = [loss.box(y, C) for y, C in zip(problem.y, problem.C, strict=True)]
         self.linear, self.lower, self.upper = (
             np.array([getattr(box, name) for box in boxes]) for name in ("linear", "lower", "upper")
         )

@@ -1,16 +1,19 @@
 """Losses, each with its convex conjugate.
 
-A loss measures one prediction; the training problem sums ``C_i * loss(y_i, z_i)``.
+A loss measures one prediction; the training problem sums ``C_i * loss(y_i, z_i)``. A coupled loss is one of all
+predictions at once, such as the partial likelihood of Cox.
 """
 
 from manykernels.losses.absolute import Absolute
 from manykernels.losses.base import Loss, SmoothLoss
+from manykernels.losses.cox import Cox
 from manykernels.losses.huber import Huber
 from manykernels.losses.joint import JointLoss, MulticlassHinge, OneVsRest, StructuredHinge
 from manykernels.losses.piecewise import EpsilonInsensitive, Hinge
 from manykernels.losses.quantile import Quantile
 from manykernels.losses.smooth import Logistic, Squared, SquaredHinge
 from manykernels.losses.threshold import OneClass
+from manykernels.losses.total import CoupledLoss, CurvatureFactor, TotalLoss
 
 # Every loss that has a name, in the order in which names are listed. What a loss is for stands in its class.
 LOSSES: tuple[type[Loss], ...] = (
@@ -24,11 +27,16 @@ LOSSES: tuple[type[Loss], ...] = (
     Huber,
     OneClass,
 )
+# Those of the predictions of all samples at once.
+COUPLED_LOSSES: tuple[type[CoupledLoss], ...] = (Cox,)
 # Those of all outputs of a sample at once, which are made for a number of classes.
 JOINT_LOSSES: tuple[type[MulticlassHinge], ...] = (MulticlassHinge,)
 
 __all__ = [
     "Absolute",
+    "CoupledLoss",
+    "Cox",
+    "CurvatureFactor",
     "EpsilonInsensitive",
     "Hinge",
     "Huber",
@@ -43,4 +51,5 @@ __all__ = [
     "Squared",
     "SquaredHinge",
     "StructuredHinge",
+    "TotalLoss",
 ]

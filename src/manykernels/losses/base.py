@@ -1,15 +1,16 @@
-"""What a loss is: its value, its conjugate, the domain of the dual, the best intercept."""
+"""A loss that is a sum over samples: its value, its conjugate, the domain of the dual, the best intercept."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from manykernels.core.constructors import HasParameters
+from manykernels.compute.given_sums import balanced, summing_to
 from manykernels.losses.codes import MayBeCompiled
+from manykernels.losses.total import TotalLoss
 
 
 class SignedPart(NamedTuple):
@@ -61,11 +62,12 @@ class Box:
         ]
 
 
-class Loss(MayBeCompiled, HasParameters, ABC):
-    """A convex loss of one prediction z for the target y.
+class Loss(MayBeCompiled, TotalLoss):
+    """A convex loss of one prediction z for the target y, and their sum.
 
     All methods work elementwise on arrays that broadcast. ``C`` is the
-    weight of each sample, so that a sample costs ``C * value(y, z)``.
+    weight of each sample, so that a sample costs ``C * value(y, z)``. What a problem asks of all samples together
+    (:class:`manykernels.losses.total.TotalLoss`) follows.
 
     A loss may offer several things to inner solvers: a ``smooth`` one has derivatives (see :class:`SmoothLoss`), a
     ``quadratic`` one is half the squared residual, and a piecewise linear one has a :meth:`box`.
@@ -85,14 +87,12 @@ class Loss(MayBeCompiled, HasParameters, ABC):
         Whether the loss is a function of y - z: an offset of the targets can then be moved to the intercept beforehand.
     """
 
-    name: str
     classification: bool = True
     regression: bool = False
     gives_probabilities: bool = False
-    smooth: bool = False
+    elementwise = True
     quadratic: bool = False
     has_box: bool = False
-    shifts: bool = False
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -131,13 +131,6 @@ class Loss(MayBeCompiled, HasParameters, ABC):
         e(beta) >= stiffness / 2 * (beta - minimizer)^2.
         """
 
-    def center(self, C: np.ndarray) -> np.ndarray | None:
-        """Return coefficients in the domain whose sum is that of beta beside an intercept; None where it is 0.
-
-        The intercept b then costs b times that sum. Solvers look for beta - center, which sums to 0.
-        """
-        return None
-
     def around_center(self) -> Loss:
         """Return the loss whose machine, with the targets -K center, has the coefficients beta - center."""
         return self
@@ -159,8 +152,39 @@ class Loss(MayBeCompiled, HasParameters, ABC):
     def best_intercept(self, y: np.ndarray, z: np.ndarray, C: np.ndarray) -> float:
         """Return the b that minimizes sum_i C_i value(y_i, z_i + b), for 1-d arrays."""
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
+    # -- all samples together -------------------------------------------------------------------------------
+
+    @property
+    def offers(self) -> frozenset[str]:
+        given = (("smooth", self.smooth), ("quadratic", self.quadratic), ("box", self.has_box))
+        return frozenset({"elementwise", *(word for word, is_offered in given if is_offered)})
+
+    def total(self, y: np.ndarray, z: np.ndarray, C: np.ndarray) -> float:
+        return float(np.sum(C * self.value(y, z)))
+
+    def total_conjugate(self, y: np.ndarray, beta: np.ndarray, C: np.ndarray) -> float:
+        return float(np.sum(self.conjugate(y, beta, C)))
+
+    def pull(self, y: np.ndarray, z: np.ndarray, C: np.ndarray) -> np.ndarray:
+        return self.dual_pull(y, z, C)[1]
+
+    def feasible(self, y: np.ndarray, beta: np.ndarray, C: np.ndarray, intercept: bool) -> np.ndarray:
+        """Return the nearest beta in the box, with the sum of the center, else 0, where there is an intercept."""
+        lower, upper = self.domain(y, C)
+        inside = np.clip(beta, lower, upper)
+        center = self.center(C) if intercept else None
+        if center is not None:
+            return summing_to(float(center.sum()), inside, lower, upper)
+        return balanced(inside, lower, upper) if intercept else inside
+
+    def moved(self, y: np.ndarray, z: np.ndarray, errors: np.ndarray, C: np.ndarray) -> float:
+        """Return how far the sum moves: a sample at a corner of its loss counts, whatever its beta is."""
+        worst = np.maximum(self.value(y, z + errors), self.value(y, z - errors))
+        return float(np.sum(C * (worst - self.value(y, z))))
+
+    def has_contrast(self, y: np.ndarray) -> bool:
+        """Return whether the targets are not all the same."""
+        return bool(y.min() < y.max())
 
 
 class SmoothLoss(Loss):

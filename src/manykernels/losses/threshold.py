@@ -65,6 +65,10 @@ class OneClass(Loss):
         """
         return Quantile(1.0 - self.nu)
 
+    def has_contrast(self, y: np.ndarray) -> bool:
+        """Return True: one class is all there is."""
+        return True
+
     def dual_slope(self, sign: float, y: np.ndarray, x: np.ndarray, C: np.ndarray) -> np.ndarray:
         return np.zeros_like(x)
 

@@ -11,11 +11,11 @@ from manykernels.compute.threads import one_blas_thread
 from manykernels.core.progress import silent
 from manykernels.core.results import Result, joined
 from manykernels.core.solver import Need, Sizes, Solver
-from manykernels.losses import Loss
+from manykernels.losses import TotalLoss
 from manykernels.norms import Norm
 from manykernels.outer.few_samples import has_room, sizes_of
 from manykernels.outer.group_lasso import GROUP_LASSO
-from manykernels.outer.multilevel import MULTILEVEL, has_both_classes
+from manykernels.outer.multilevel import MULTILEVEL, has_contrast
 from manykernels.outer.newton import NEWTON
 from manykernels.outer.reduced_newton import REDUCED_NEWTON
 from manykernels.outer.spg import SPG
@@ -81,13 +81,15 @@ def _methods(problem: Problem) -> Iterator[Solver]:
         return
     n_tasks, n_samples = problem.y.shape
     sizes = Sizes(n_tasks, n_samples, problem.bank.n_kernels)
-    if _steps_in_weights(norm, sizes):
+    takes_newton = NEWTON.refuses(norm, problem.loss) is None
+    steps_in_weights = _steps_in_weights(norm, problem.loss, sizes)
+    if steps_in_weights:
         yield MULTILEVEL
-    elif selects_few(norm):
+    elif selects_few(norm) and takes_newton:
         yield NEWTON
-    if not selects_few(norm) or n_samples > _MANY_SAMPLES:
+    if not selects_few(norm) or n_samples > _MANY_SAMPLES or not takes_newton:
         yield GROUP_LASSO
-    last = n_samples <= _MANY_SAMPLES and (_steps_in_weights(norm, sizes) or not selects_few(norm))
+    last = n_samples <= _MANY_SAMPLES and (steps_in_weights or not selects_few(norm)) and takes_newton
     spare = problem.bank.spare
     fits = spare is None or NEWTON.need(sizes, norm, problem.loss).n_bytes <= spare
     if last and _is_finite(norm) and fits:
@@ -107,25 +109,27 @@ def _coarse_weights(problem: Problem) -> np.ndarray | None:
         return None
     while size >= _FEWEST and not has_room(problem, size, _need(sizes_of(problem, size), problem.norm, problem.loss)):
         size //= 2
-    if size < _FEWEST or not has_both_classes(problem, size):
+    if size < _FEWEST:
         return None
-    tail = problem.tail(size)
+    coarse = problem.coarse(size)
+    if not has_contrast(coarse.loss, coarse.y):
+        return None
     with silent():
-        return automatic(replace(tail, C=tail.C * (problem.y.shape[1] / size)), tol=_COARSE_GAP).weights
+        return automatic(replace(coarse, C=coarse.C * (problem.y.shape[1] / size)), tol=_COARSE_GAP).weights
 
 
-def _steps_in_weights(norm: Norm, sizes: Sizes) -> bool:
-    """Return whether Newton steps in the weights alone are the fastest for this norm and these sizes."""
+def _steps_in_weights(norm: Norm, loss: TotalLoss, sizes: Sizes) -> bool:
+    """Return whether Newton steps in the weights alone are the fastest for this norm, this loss and these sizes."""
     levels = norm.levels()
     if levels is None or not levels.is_plain or not levels.is_finite:
         return False
     if selects_few(norm):
-        return sizes.n_tasks * sizes.n_samples**3 >= _HEAVY
+        return sizes.n_tasks * sizes.n_samples**3 >= _HEAVY or NEWTON.refuses(norm, loss) is not None
     n = sizes.n_samples
     return levels.p < _FEW_ITERATIONS and n >= _LARGE and sizes.n_kernels * _SAMPLES_PER_KERNEL <= n
 
 
-def _need(sizes: Sizes, norm: Norm, loss: Loss) -> Need:
+def _need(sizes: Sizes, norm: Norm, loss: TotalLoss) -> Need:
     """Return the largest need of the methods that may be tried, and that of the interior point, which may be last.
 
     Examples
@@ -139,11 +143,12 @@ def _need(sizes: Sizes, norm: Norm, loss: Loss) -> Need:
     (13660000, 25620808)
     """
     methods = [GROUP_LASSO]
-    if _steps_in_weights(norm, sizes):
+    if _steps_in_weights(norm, loss, sizes):
         methods.append(REDUCED_NEWTON)
-    elif selects_few(norm):
+    elif selects_few(norm) and NEWTON.refuses(norm, loss) is None:
         methods.append(NEWTON)
-    last = NEWTON.need(sizes, norm, loss).n_bytes if _is_finite(norm) and sizes.n_samples <= _MANY_SAMPLES else 0
+    is_last = _is_finite(norm) and sizes.n_samples <= _MANY_SAMPLES and NEWTON.refuses(norm, loss) is None
+    last = NEWTON.need(sizes, norm, loss).n_bytes if is_last else 0
     least = max(method.need(sizes, norm, loss).n_bytes for method in methods)
     return Need(least, last, works_on_few=selects_few(norm))
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manykernels.banks.packed import PackedBank
+from manykernels.core.protocols import Bank
 from manykernels.core.results import OVERFLOWS, Machine, Result
 from manykernels.core.solver import Need, Sizes
 from manykernels.kernels.family import BoundFamily
-from manykernels.losses import Loss
+from manykernels.losses import TotalLoss
 from manykernels.norms import LpNorm, Norm
 from manykernels.outer.needs import matrices
 from manykernels.problem import MachineProblem, Problem
@@ -30,7 +30,7 @@ class FamilyProblem(MachineProblem):
     """
 
     family: BoundFamily
-    loss: Loss
+    loss: TotalLoss
     norm: Norm
     y: np.ndarray
     C: np.ndarray
@@ -43,7 +43,7 @@ class FamilyProblem(MachineProblem):
         """What a solver may ask of the family."""
         return self.family.can
 
-    def restricted(self, bank: PackedBank) -> Problem:
+    def restricted(self, bank: Bank) -> Problem:
         """Return the problem with the kernels of a bank only."""
         return Problem(bank, self.loss, self.norm, self.y, self.C, self.fit_intercept, offset=self.offset)
 
@@ -53,7 +53,7 @@ class FamilyProblem(MachineProblem):
         # At the best intercept itself, a loss with corners may have its samples on them, where any pull would do.
         near = 1.0 if self.loss.smooth else 0.999
         pulled = [
-            self.loss.dual_pull(y, np.full(y.shape, near * b), C)[1]
+            self.loss.pull(y, np.full(y.shape, near * b), C)
             for y, C, b in zip(self.y, self.C, start.intercept, strict=True)
         ]
         beta = np.array([self.feasible(pull, t) for t, pull in enumerate(pulled)])
@@ -64,14 +64,14 @@ class FamilyProblem(MachineProblem):
 class FamilyResult:
     """The kernels that were selected, as a bank, and the result on them."""
 
-    bank: PackedBank
+    bank: Bank
     result: Result
 
 
-def needs_norm(*exponents: float) -> Callable[[Norm, Loss], str | None]:
+def needs_norm(*exponents: float) -> Callable[[Norm, TotalLoss], str | None]:
     """Return what refuses all norms but LpNorm with one of these exponents."""
 
-    def refuses(norm: Norm, loss: Loss) -> str | None:
+    def refuses(norm: Norm, loss: TotalLoss) -> str | None:
         if any(norm == LpNorm(p) for p in exponents):
             return None
         wanted = " or ".join(f"norm={p:g}" for p in exponents)
@@ -80,8 +80,8 @@ def needs_norm(*exponents: float) -> Callable[[Norm, Loss], str | None]:
     return refuses
 
 
-def search_matrices(sizes: Sizes, norm: Norm, loss: Loss) -> Need:
-    """Return the need of a search, of the steps and of the inner solver, beside the kernels that are selected."""
+def search_matrices(sizes: Sizes, norm: Norm, loss: TotalLoss) -> Need:
+    """Return the need of a search, of the steps and of the inner solver, besides the kernels that are selected."""
     return matrices(_MATRICES, sizes)
 
 

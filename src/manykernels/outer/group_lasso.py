@@ -26,7 +26,7 @@ import numpy as np
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import Certificate, Machine, Result
 from manykernels.core.solver import Solver
-from manykernels.losses import Loss
+from manykernels.losses import TotalLoss
 from manykernels.norms import Norm
 from manykernels.outer.needs import for_inner_solver
 from manykernels.outer.recorder import Recorder
@@ -83,7 +83,7 @@ def group_lasso(
         return _run(problem, tol, max_iter, start, prune)
 
 
-def _refuses(norm: Norm, loss: Loss) -> str | None:
+def _refuses(norm: Norm, loss: TotalLoss) -> str | None:
     if not norm.has_closed_form:
         return f"needs a norm with weights in closed form; {norm!r} has none."
     return None if norm.has_dual else f"stops by the duality gap; {norm!r} has no conjugate for it."

@@ -46,12 +46,14 @@ beta = sum_j sign_j x_j. The linear system of a step is in :mod:`manykernels.out
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from scipy.linalg import LinAlgError
 
 from manykernels.compute.combined import CombinedMatrix
 from manykernels.core.results import Certificate, Iterate, Machine
+from manykernels.losses import Loss
 from manykernels.norms import MixedNorm
 from manykernels.outer.interior_system import NewtonSystem, Unknowns
 from manykernels.problem import Problem
@@ -140,7 +142,8 @@ class InteriorPoint:
         self.last_apex = float(np.clip(_LAST_APEX * tol, 1e-10, 1e-2))
         self.least = float(np.clip((_VANISHING * tol) ** 2, 1e-16, 1e-4))
         self._take_groups()
-        parts = problem.loss.dual_parts(problem.y, problem.C)
+        self.loss = cast(Loss, problem.loss)
+        parts = self.loss.dual_parts(problem.y, problem.C)
         self.sign = np.array([sign for sign, _, _ in parts])[:, None, None]
         self.lower = np.array([np.broadcast_to(lower, problem.y.shape) for _, lower, _ in parts])
         self.upper = np.array([np.broadcast_to(upper, problem.y.shape) for _, _, upper in parts])
@@ -417,12 +420,12 @@ class InteriorPoint:
 
     def slopes(self, x: np.ndarray) -> np.ndarray:
         """Return the derivatives of the conjugates in the parts."""
-        loss, y, C = self.problem.loss, self.problem.y, self.problem.C
+        loss, y, C = self.loss, self.problem.y, self.problem.C
         return np.array([loss.dual_slope(sign, y, part, C) for sign, part in zip(self.sign.ravel(), x, strict=True)])
 
     def curvatures(self, x: np.ndarray) -> np.ndarray:
         """Return their second derivatives."""
-        loss, y, C = self.problem.loss, self.problem.y, self.problem.C
+        loss, y, C = self.loss, self.problem.y, self.problem.C
         return np.array([loss.dual_curvature(y, part, C) for part in x])
 
     # -- one iteration ------------------------------------------------------------------------------------------

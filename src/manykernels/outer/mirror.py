@@ -25,7 +25,7 @@ from scipy.special import logsumexp
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import OVERFLOWS, Certificate, Machine, Result
 from manykernels.core.solver import Solver
-from manykernels.losses import Loss
+from manykernels.losses import TotalLoss
 from manykernels.norms import MixedNorm, Norm
 from manykernels.outer.needs import for_inner_solver
 from manykernels.outer.recorder import Recorder
@@ -97,7 +97,7 @@ def mirror(
         return run.recorder.result(run.K)
 
 
-def _refuses(norm: Norm, loss: Loss) -> str | None:
+def _refuses(norm: Norm, loss: TotalLoss) -> str | None:
     levels = norm.levels()
     fits = levels is not None and (
         levels.groups.q >= 1 if levels.groups is not None else levels.is_plain and levels.p == 1

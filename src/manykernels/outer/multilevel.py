@@ -14,6 +14,7 @@ import numpy as np
 
 from manykernels.core.progress import silent
 from manykernels.core.results import Result
+from manykernels.losses import TotalLoss
 from manykernels.outer.reduced_newton import REDUCED_NEWTON, near_kernels, reduced_newton
 from manykernels.problem import Problem
 
@@ -60,15 +61,12 @@ MULTILEVEL = replace(REDUCED_NEWTON, run=multilevel_newton)
 def _sizes(problem: Problem) -> list[int]:
     """Return how many samples each level has, the fewest first; in each, no task's targets are all the same."""
     sizes, size = [], problem.bank.n_samples // 2
-    while size >= _COARSEST and has_both_classes(problem, size):
+    while size >= _COARSEST and has_contrast(problem.loss, problem.y[:, -size:]):
         sizes.append(size)
         size //= 2
     return sizes[::-1]
 
 
-def has_both_classes(problem: Problem, size: int) -> bool:
-    """Return whether no task's targets are all the same in the last ``size`` samples, or one class is all there is."""
-    if problem.loss.center(problem.C) is not None:
-        return True
-    targets = problem.y[:, -size:]
-    return bool(np.all(targets.min(axis=1) < targets.max(axis=1)))
+def has_contrast(loss: TotalLoss, y: np.ndarray) -> bool:
+    """Return whether the targets, (n_tasks, n_samples), leave every task something to learn."""
+    return all(loss.has_contrast(targets) for targets in y)

@@ -1,11 +1,11 @@
-"""How much memory optimizers take beside the kernels, as their records say it."""
+"""How much memory optimizers take in addition to the kernels, as their records say it."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from manykernels.core.solver import Need, Sizes
-from manykernels.losses import Loss
+from manykernels.losses import TotalLoss
 from manykernels.norms import Norm
 
 # Most kernels that a working set has where the norm selects few, beside two per group.
@@ -14,16 +14,29 @@ _WORKING_SET = 200
 PRODUCTS = 4
 
 
-def inner_matrices(loss: Loss) -> float:
+def inner_matrices(loss: TotalLoss) -> float:
     """Return how many matrices of all samples an inner solver and the combined kernel are.
 
-    A smooth loss factors one beside the combined kernel; SMO copies at most half of the samples, and part of those.
+    A smooth loss factors one besides the combined kernel; SMO copies at most half of the samples, and part of those.
     """
     return 2.0 if loss.smooth else 1.3
 
 
+def refuses_coupled(loss: TotalLoss) -> str | None:
+    """Return what those say of a loss that look at samples one by one.
+
+    Examples
+    --------
+    >>> from manykernels.losses import Cox, Hinge
+    >>> from manykernels.outer.needs import refuses_coupled
+    >>> refuses_coupled(Hinge()), refuses_coupled(Cox())
+    (None, 'needs a loss that is a sum over samples, got Cox().')
+    """
+    return None if loss.elementwise else f"needs a loss that is a sum over samples, got {loss!r}."
+
+
 def matrices(count: float, sizes: Sizes, beside: int = 0, **options: Any) -> Need:
-    """Return the need of some matrices of all samples, and some bytes beside them.
+    """Return the need of some matrices of all samples, and some bytes in addition to them.
 
     Examples
     --------
@@ -35,7 +48,7 @@ def matrices(count: float, sizes: Sizes, beside: int = 0, **options: Any) -> Nee
     return Need(int(count * 8 * sizes.n_samples**2) + beside, **options)
 
 
-def for_inner_solver(sizes: Sizes, norm: Norm, loss: Loss) -> Need:
+def for_inner_solver(sizes: Sizes, norm: Norm, loss: TotalLoss) -> Need:
     """Return what an optimizer needs that holds nothing of its own."""
     return matrices(inner_matrices(loss), sizes)
 

@@ -29,12 +29,12 @@ from scipy.linalg import LinAlgError
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import Certificate, Machine, Result
 from manykernels.core.solver import Need, Sizes, Solver
-from manykernels.losses import Loss
+from manykernels.losses import TotalLoss
 from manykernels.norms import LpNorm, MixedNorm, Norm
 from manykernels.norms.base import Levels
 from manykernels.outer.group_lasso import group_lasso
 from manykernels.outer.interior_point import InteriorPoint, InteriorSolution
-from manykernels.outer.needs import PRODUCTS, matrices, working_set
+from manykernels.outer.needs import PRODUCTS, matrices, refuses_coupled, working_set
 from manykernels.outer.recorder import Recorder
 from manykernels.outer.screening import surviving_kernels
 from manykernels.outer.working_set import important_kernels
@@ -98,14 +98,14 @@ def newton(problem: Problem, *, tol: float = 1e-3, max_iter: int = 1000, start: 
         return run.recorder.result(run.K)
 
 
-def _refuses(norm: Norm, loss: Loss) -> str | None:
+def _refuses(norm: Norm, loss: TotalLoss) -> str | None:
     levels = norm.levels()
     if levels is None or not levels.is_finite:
         return f"needs LpNorm(p) with finite p, LpPenalty(p) or MixedNorm(q), got {norm!r}."
-    return None
+    return refuses_coupled(loss)
 
 
-def _need(sizes: Sizes, norm: Norm, loss: Loss) -> Need:
+def _need(sizes: Sizes, norm: Norm, loss: TotalLoss) -> Need:
     """Return the factors of all tasks, or of all at once, or what screening makes; the alternation needs less."""
     working, tasks, n = working_set(norm, sizes.n_kernels), sizes.n_tasks, sizes.n_samples
     at_once = 1.0 + tasks**2 if working > tasks * n else 0.0

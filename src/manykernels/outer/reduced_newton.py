@@ -15,6 +15,9 @@ says where the machine's solution will be: the inner solver starts there. Near t
 quadratically. Where a step does not lower J as the model promised, a growing multiple of the identity is added to H:
 the step turns toward the gradient and becomes shorter, until it does.
 
+A loss that couples the samples has no curvature of each, but one of all, W = F F' at the machine's predictions. There
+(I + W K_d) dbeta = -W G' dd, so that  H = (F' G')' (I + F' K_d F)^-1 (F' G'),  without a set F of samples.
+
 All this happens on a working set of kernels; a step costs their products with beta, one factorization of the free
 samples in single precision and one warm inner solve. A full pass of quadratic forms is made only where the gap on the
 working set is small enough: it certifies, or shows which kernels are missing.
@@ -26,6 +29,7 @@ precision, but no inner solver: it is the better one for few samples and for the
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Protocol, cast
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_solve
@@ -34,7 +38,7 @@ from manykernels.compute.linalg import cholesky_factor, principal_block
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import Certificate, Iterate, Machine, Result
 from manykernels.core.solver import Need, Sizes, Solver
-from manykernels.losses import Loss
+from manykernels.losses import CoupledLoss, Loss, TotalLoss
 from manykernels.norms import Norm
 from manykernels.outer.needs import PRODUCTS, inner_matrices, matrices, working_set
 from manykernels.outer.quadratic_model import best_weights
@@ -80,7 +84,7 @@ def reduced_newton(
     start : ndarray of shape (n_kernels,), optional
         Weights to start from. Default: equal weights.
     near : ndarray of int, optional
-        Kernels that are likely to matter, to begin with beside those of ``start``. Default: a full pass tells which.
+        Kernels that are likely to matter, to begin with besides those of ``start``. Default: a full pass tells which.
 
     Returns
     -------
@@ -109,14 +113,14 @@ def reduced_newton(
         return run.recorder.result(run.K)
 
 
-def refuses(norm: Norm, loss: Loss) -> str | None:
+def refuses(norm: Norm, loss: TotalLoss) -> str | None:
     """Return what steps in the weights alone cannot do."""
     levels = norm.levels()
     fits = levels is not None and levels.is_plain and levels.is_finite
     return None if fits else f"needs LpNorm(p) with finite p, got {norm!r}."
 
 
-def need(sizes: Sizes, norm: Norm, loss: Loss) -> Need:
+def need(sizes: Sizes, norm: Norm, loss: TotalLoss) -> Need:
     """Return a block in single precision, factored in its place, and the products of the working set."""
     working, tasks = working_set(norm, sizes.n_kernels), sizes.n_tasks
     beside = PRODUCTS * 8 * tasks * working * sizes.n_samples + 3 * 8 * working**2
@@ -274,7 +278,7 @@ class _Run:
         n_tasks = self.problem.y.shape[0]
         mu = point.gap * abs(point.value) / self.problem.y.size
         tasks = [
-            Curvature(self.subproblem, self.K.array, point.machine, point.products[t], t, mu) for t in range(n_tasks)
+            curvature(self.subproblem, self.K.array, point.machine, point.products[t], t, mu) for t in range(n_tasks)
         ]
         hessian = np.sum([task.hessian for task in tasks], axis=0)
         gradient = -0.5 * point.quad_forms
@@ -300,20 +304,54 @@ class _Run:
             self.damping = max(10 * self.damping, 1e-2)
 
 
-class Curvature:
+class Curvature(Protocol):
     """The second derivative of one task's value in the weights, and the response of its beta."""
+
+    @property
+    def hessian(self) -> np.ndarray: ...
+    def moved(self, change: np.ndarray) -> np.ndarray:
+        """Return beta after a change of the weights, to first order."""
+
+
+def curvature(problem: Problem, K: np.ndarray, machine: Machine, products: np.ndarray, t: int, mu: float) -> Curvature:
+    """Return the curvature of task t at its machine, whose products K_k beta are known where beta is not 0."""
+    if problem.loss.elementwise:
+        return _FreeCurvature(problem, K, machine, products, t, mu)
+    return _CoupledCurvature(problem, K, machine, products, t)
+
+
+class _CoupledCurvature:
+    """That of a loss which couples the samples."""
+
+    def __init__(self, problem: Problem, K: np.ndarray, machine: Machine, products: np.ndarray, t: int) -> None:
+        self.beta = machine.beta[t]
+        loss, z = cast(CoupledLoss, problem.loss), machine.decision[t] + machine.intercept[t]
+        factor = loss.curvature_factor(problem.y[t], z, problem.C[t])
+        B = factor.congruent(K)
+        B[np.diag_indices_from(B)] += 1.0
+        right = factor.transposed_times(products)
+        solved = cho_solve(cholesky_factor(B, least=1.0, overwrite=True), right.T, check_finite=False).T
+        self.response = factor.times(solved)
+        self.hessian = 0.5 * (right @ solved.T + solved @ right.T)
+
+    def moved(self, change: np.ndarray) -> np.ndarray:
+        return self.beta - change @ self.response
+
+
+class _FreeCurvature:
+    """That of a sum over samples: the ones inside their bounds count."""
 
     def __init__(
         self, problem: Problem, K: np.ndarray, machine: Machine, products: np.ndarray, t: int, mu: float
     ) -> None:
         self.beta = machine.beta[t]
-        y, C = problem.y[t], problem.C[t]
-        lower, upper = problem.loss.domain(y, C)
+        loss, y, C = cast(Loss, problem.loss), problem.y[t], problem.C[t]
+        lower, upper = loss.domain(y, C)
         is_free = (self.beta > lower) & (self.beta < upper) & (self.beta != 0)
         curvature = np.zeros(y.size)
-        curvature[is_free] = problem.loss.dual_curvature(y[is_free], self.beta[is_free], C[is_free])
+        curvature[is_free] = loss.dual_curvature(y[is_free], self.beta[is_free], C[is_free])
         if is_free.sum() < _FEW_FREE * products.shape[0] and mu > 0.0:
-            slope, _ = problem.loss.dual_pull(y, machine.decision[t] + machine.intercept[t], C)
+            slope, _ = loss.dual_pull(y, machine.decision[t] + machine.intercept[t], C)
             curvature = np.where(is_free, curvature, slope**2 / mu)
             is_free |= curvature < _STIFF * K.diagonal()
             products = problem.bank.matvecs(self.beta)
@@ -337,7 +375,6 @@ class Curvature:
         self.hessian = 0.5 * (self.hessian + self.hessian.T)
 
     def moved(self, change: np.ndarray) -> np.ndarray:
-        """Return beta after a change of the weights, to first order."""
         beta = self.beta.copy()
         beta[self.free] -= change @ self.response
         return beta

@@ -42,6 +42,8 @@ least L, so a later dual value is exact without it.
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 from scipy.linalg import LinAlgError, eigvalsh
 from scipy.linalg.lapack import dpotrf, dpotri
@@ -49,6 +51,7 @@ from scipy.linalg.lapack import dpotrf, dpotri
 from manykernels.compute.linalg import principal_block
 from manykernels.compute.triangles import mirror_rows
 from manykernels.core.results import Machine
+from manykernels.losses import Loss
 from manykernels.problem import Problem
 
 # tr(K_k H^-1) is summed in floating point: the bound is widened by this factor.
@@ -101,16 +104,16 @@ class _Reach:
     """
 
     def __init__(self, problem: Problem, K: np.ndarray, machine: Machine, gamma: float) -> None:
-        y, C, beta = problem.y, problem.C, machine.beta
-        slope, end = problem.loss.dual_pull(y, machine.decision + machine.intercept[:, None], C)
-        stiffness = problem.loss.dual_stiffness(y, C)
+        loss, y, C, beta = cast(Loss, problem.loss), problem.y, problem.C, machine.beta
+        slope, end = loss.dual_pull(y, machine.decision + machine.intercept[:, None], C)
+        stiffness = loss.dual_stiffness(y, C)
         radius = np.sqrt(2.0 * gamma) + 1e-300
         if stiffness is not None:
             self.fixed = 0.0
             self.rho = radius + float(np.sqrt(np.sum(stiffness * (end - beta) ** 2)))
             self.inverse = _inverse(K, np.arange(K.shape[0]), stiffness.min(axis=0))
             return
-        lower, upper = problem.loss.domain(y, C)
+        lower, upper = loss.domain(y, C)
         room = np.maximum(beta - lower, upper - beta)
         kappa = float(np.sqrt(K.diagonal().max()))
         best = np.inf

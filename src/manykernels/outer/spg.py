@@ -34,7 +34,7 @@ import numpy as np
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import UNKNOWN, Certificate, Machine, Result
 from manykernels.core.solver import Solver
-from manykernels.losses import Loss
+from manykernels.losses import TotalLoss
 from manykernels.norms import Norm
 from manykernels.norms.base import Projection
 from manykernels.outer.needs import for_inner_solver
@@ -137,7 +137,7 @@ class Trial:
         return self.smooth + self.pull
 
 
-def refuses(norm: Norm, loss: Loss) -> str | None:
+def refuses(norm: Norm, loss: TotalLoss) -> str | None:
     """Return what projected gradients cannot do."""
     if norm.projection() is None:
         return f"needs weights that can be projected; those of {norm!r} cannot."

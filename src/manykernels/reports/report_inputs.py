@@ -20,7 +20,9 @@ def check_model(model: Any, feature_names: Sequence[str] | None) -> None:
     """Raise unless the model is fitted, predicts and has kernels, and feature names, if given, are complete."""
     last = last_step(model)
     if not hasattr(last, "kernels") or not (is_classifier(model) or is_regressor(model)):
-        raise ValueError(f"A report needs a model with kernels that predicts, got {type(last).__name__}.")
+        raise ValueError(
+            f"A report needs a model with kernels that predicts classes or numbers, got {type(last).__name__}."
+        )
     check_is_fitted(last)
     n_features = len(last.feature_importances_)
     if feature_names is not None and len(feature_names) != n_features:

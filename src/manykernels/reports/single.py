@@ -81,8 +81,7 @@ def _alone(estimator: Any, learned: Any, kernel: Any) -> dict[str, Any]:
     """Return the parameters for one kernel, with the C that a fitted model chose; the norm makes no difference then."""
     known = estimator.get_params(deep=False)
     settings: dict[str, Any] = {"kernels": [kernel]}
-    # Of one kernel every norm is the same; this one is every estimator's.
-    settings |= {"norms": [np.inf]} if "norms" in known else {"norm": np.inf} if "norm" in known else {}
+    settings |= {"norms": [2.0]} if "norms" in known else {"norm": 2.0} if "norm" in known else {}
     settings |= {"Cs": [last_step(learned).C_], "cv": 2} if "Cs" in known and learned is not None else {}
     return settings | ({"solver": "auto"} if "solver" in known else {})
 

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_classification, make_regression
 from sklearn.model_selection import GridSearchCV
 
-from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, load, mkl_path
+from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, MKLSurvival, load, mkl_path
 from manykernels.banks import Placement, bind
 from manykernels.compute.triangles import triangle_size
 from manykernels.kernels import Gaussian, GaussianFamily, KernelBank, Linear, Precomputed, standard_bank
@@ -56,6 +56,17 @@ def test_the_same_weights(client, settings):
     compare(local, remote)
     np.testing.assert_allclose(remote.decision_function(X), local.decision_function(X), atol=1e-4)
     assert remote.n_iter_ == len(remote.trace_)
+
+
+@pytest.mark.parametrize("norm", [1.0, 1.5])
+def test_survival(client, norm):
+    """The kernels may be on workers; rows may not."""
+    X, target = make_regression(N, 5, noise=5.0, random_state=0)
+    y, bank = (np.arange(N) % 3 > 0, target - target.min()), standard_bank(X, widths=3, degrees=(1,))
+    local, remote = (MKLSurvival(bank, norm=norm, tol=1e-7, cluster=cluster).fit(X, y) for cluster in (None, "dask"))
+    compare(local, remote)
+    with pytest.raises(ValueError, match="needs the rows in this process"):
+        MKLSurvival(bank, approximation="nystroem", cluster="dask").fit(X, y)
 
 
 def test_a_default_fit_differs_by_less_than_its_tolerance(client):
