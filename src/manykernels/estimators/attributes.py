@@ -41,13 +41,16 @@ def set_support(model: Any, beta: np.ndarray) -> None:
     model.dual_coef_ = beta[:, model.support_]
 
 
-def set_machines(model: Any, bank: Bank, results: list[Result], samples: Samples | None, offset: float) -> None:
+def set_machines(model: Any, bank: Bank, results: list[Result], samples: Samples | None, offset: Any) -> None:
     """Set all that kernel machines have learned: one result for all tasks, or one for each.
 
-    ``offset`` goes to the intercepts. Without samples, their rows are elsewhere, and so are the dual coefficients.
+    ``offset`` goes to the intercepts, one for all tasks or one for each. Without samples, their rows are elsewhere, and
+    so are the dual coefficients.
     """
-    machines = [replace(r.machine, intercept=r.machine.intercept + offset) for r in results]
-    model.intercept_ = np.concatenate([machine.intercept for machine in machines])
+    model.intercept_ = np.concatenate([result.machine.intercept for result in results]) + offset
+    ends = np.cumsum([result.machine.intercept.size for result in results])[:-1]
+    intercepts = np.split(model.intercept_, ends)
+    machines = [replace(r.machine, intercept=b) for r, b in zip(results, intercepts, strict=True)]
     beta, rows, n_train = np.zeros((model.intercept_.size, 0)), np.zeros(0, np.int64), 0
     if samples is not None:
         beta = samples.spread(np.vstack([machine.beta for machine in machines]))

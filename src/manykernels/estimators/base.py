@@ -11,7 +11,7 @@ from manykernels.banks.definiteness import check_combination
 from manykernels.core.protocols import Bank
 from manykernels.core.results import Result
 from manykernels.core.solver import Solver
-from manykernels.core.targets import Targets
+from manykernels.core.targets import LabelTargets, Targets
 from manykernels.estimators.attributes import gap_in_words, set_machines, warn_not_converged
 from manykernels.estimators.by_family import from_family
 from manykernels.estimators.by_list import from_list
@@ -42,7 +42,9 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
 
     # -- parameters -----------------------------------------------------------------------------------------
 
+    _takes_matrix = True
     # What a fit sets, besides what all estimators have.
+    n_outputs_: int
     dual_coef_: np.ndarray
     support_: np.ndarray
     intercept_: np.ndarray
@@ -52,9 +54,9 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
     approximation_error_: np.ndarray
     ranks_: np.ndarray
 
-    # Of estimators that have no such parameter: one task shares its weights with nobody.
+    # Of estimators that have no such parameter.
     probability: bool = False
-    shared_weights: bool = True
+    shared_weights: bool
 
     def _check_parameters(self) -> None:
         check_parameters(self)
@@ -148,17 +150,19 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
         A warm start carries the bank and the weights from one fit to the next. Returns whether Ctrl-C ended the fit
         early.
         """
+        if training.n_outputs is not None:
+            self.n_outputs_ = training.n_outputs
         targets = self._targets(training)
         settings = self._settings()
         bank, results = with_digits(settings, self._learner(settings, training, targets, warm), warm)
         warm.weights = [result.weights for result in results]
         return self._set_learned(bank, results, training, targets.offset)
 
-    def _targets(self, training: Any) -> Targets:
+    def _targets(self, training: Any) -> Targets | LabelTargets:
         """Return how the targets become tasks, wherever they are; set the classes, if there are any."""
         raise NotImplementedError
 
-    def _learner(self, settings: Settings, training: Any, targets: Targets, warm: WarmStart) -> Learner:
+    def _learner(self, settings: Settings, training: Any, targets: Any, warm: WarmStart) -> Learner:
         """Return what learns from kernels in a precision: of a list, of a family, or of rows on workers."""
         if training.samples is None:
             return from_rows(settings, training, targets, warm)
@@ -169,7 +173,7 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
         self._check_views(training.X, training.table)
         return from_list(settings, training.data(), y, C, targets.offset, warm)
 
-    def _set_learned(self, bank: Bank, results: list[Result], training: Any, offset: float) -> bool:
+    def _set_learned(self, bank: Bank, results: list[Result], training: Any, offset: Any) -> bool:
         """Look at the learned kernels, set the attributes and warn; return whether Ctrl-C ended the fit early."""
         interrupted = any(result.interrupted for result in results)
         for result in results if not interrupted else ():  # after Ctrl-C nothing more is computed
@@ -187,6 +191,11 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
         if np.isnan(self.gap_):
             reached = f"objective {self.objective_:.6g} with a projected gradient above tol={self.tol:.2e} of it"
         warn_not_converged(self, f"iterations (max_iter={self.max_iter})", reached, remedy)
+
+    @property
+    def _has_matrix(self) -> bool:
+        """Whether the targets of the fit were a matrix."""
+        return hasattr(self, "n_outputs_")
 
     # -- kernels --------------------------------------------------------------------------------------------
 

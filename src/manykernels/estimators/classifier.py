@@ -10,10 +10,15 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from manykernels.core.notices import warn
-from manykernels.core.targets import Targets
+from manykernels.core.targets import LabelTargets, Targets
 from manykernels.estimators.base import BaseMKL
-from manykernels.estimators.calibration import held_out_scale, logistic_probabilities, probabilities
-from manykernels.estimators.classes import labels_of, targets_of
+from manykernels.estimators.calibration import (
+    held_out_scale,
+    label_probabilities,
+    logistic_probabilities,
+    probabilities,
+)
+from manykernels.estimators.classes import label_targets_of, labels_of, targets_of
 from manykernels.estimators.loss_and_norm import find_loss, gives_probabilities
 from manykernels.estimators.parameters import keep
 from manykernels.estimators.warm_start import WarmStart
@@ -207,8 +212,8 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
             self.temperature_scale_ = scale
         return interrupted
 
-    def _targets(self, training: Any) -> Targets:
-        return targets_of(self, training)
+    def _targets(self, training: Any) -> Targets | LabelTargets:
+        return targets_of(self, training) if training.n_outputs is None else label_targets_of(self, training)
 
     def _loss(self) -> Loss:
         return find_loss(self, of_classes=True)
@@ -223,19 +228,19 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
 
         Returns
         -------
-        ndarray of shape (n_samples,) for two classes, else (n_samples, n_classes)
+        ndarray of shape (n_samples,) for two classes, else (n_samples, n_classes), or (n_samples, n_labels)
         """
         decisions = self._decisions(X)
-        return decisions[:, 0] if self.classes_.size == 2 else decisions
+        return decisions[:, 0] if self.classes_.size == 2 and not self._has_matrix else decisions
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the class of each sample, shape (n_samples,)."""
+        """Return the class of each sample, shape (n_samples,), or 0 and 1 of shape (n_samples, n_labels)."""
         decisions = self.decision_function(X)
-        return labels_of(self.classes_, decisions)
+        return (decisions > 0).astype(np.int64) if self._has_matrix else labels_of(self.classes_, decisions)
 
     @available_if(_gives_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of each class, shape (n_samples, n_classes).
+        """Return the probability of each class, shape (n_samples, n_classes), or of each label, (n_samples, n_labels).
 
         From a loss that gives probabilities, such as the logistic one, directly (several classes: the sigmoids of the
         classes, scaled to sum 1), otherwise by temperature scaling on held-out folds. The most probable class is the
@@ -243,6 +248,13 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         """
         check_is_fitted(self)
         decisions = self._decisions(X)
+        if self._has_matrix:
+            return label_probabilities(decisions, self.temperature_scale_)
         if self.gives_probabilities_:
             return logistic_probabilities(decisions)
         return probabilities(decisions, self.temperature_scale_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags

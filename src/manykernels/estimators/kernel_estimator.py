@@ -47,6 +47,8 @@ class KernelEstimator(BaseEstimator):
     converged_: bool
     n_iter_: int
     trace_: list[Step]
+    # Whether targets may be a matrix, with a column for each output.
+    _takes_matrix: bool = False
     # Of estimators that have no such parameter.
     approximation: str | None = None
     center: bool = False
@@ -103,6 +105,8 @@ class KernelEstimator(BaseEstimator):
         ----------
         X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
         y : array of shape (n_samples,), or whatever a loss of your own takes, one for each sample
+            Or, for MKLRegressor, numbers of shape (n_samples, n_outputs), and for MKLClassifier 0 and 1 of shape
+            (n_samples, n_labels).
         sample_weight : array of shape (n_samples,), optional
             Multiplies C; a weight of 2 counts like two copies of a sample.
 

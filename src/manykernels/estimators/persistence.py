@@ -71,6 +71,7 @@ _VALUES = (
     "n_iter_",
     "n_inner_solves_",
     "n_features_in_",
+    "n_outputs_",
     "n_seen_",
     "gives_probabilities_",
     "temperature_scale_",

@@ -71,6 +71,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         missing: str = "error",
         check_kernels: str = "quick",
         fit_intercept: bool = True,
+        shared_weights: bool = True,
         tol: float = 1e-3,
         max_iter: int = 1000,
         approximation: str | None = None,
@@ -91,5 +92,11 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         return find_loss(self, of_classes=False)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the predicted target of each sample, shape (n_samples,)."""
-        return self._decisions(X)[:, 0]
+        """Return the predicted target of each sample, shape (n_samples,), or (n_samples, n_outputs) of several."""
+        decisions = self._decisions(X)
+        return decisions if self._has_matrix else decisions[:, 0]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags

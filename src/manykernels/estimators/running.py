@@ -19,6 +19,7 @@ from manykernels.core.samples import LEAST_WEIGHT
 from manykernels.estimators.settings import Settings
 from manykernels.estimators.warm_start import Learner, WarmStart
 from manykernels.outer.few_samples import solve_on_matrices
+from manykernels.outer.fewer_tasks import fewer_tasks, restored
 from manykernels.outer.zero_kernels import without_zero_kernels
 from manykernels.problem import Problem
 
@@ -132,7 +133,9 @@ def _solve_one(settings: Settings, problem: Problem, start: np.ndarray | None, i
     if solver.draws:
         options["random_state"] = settings.random_state
     with quiet():
-        result = checked(solve_on_matrices(solver, problem, **options) or solver(problem, **options))
+        fewer = fewer_tasks(problem)
+        result = solve_on_matrices(solver, fewer, **options) or solver(fewer, **options)
+        result = checked(result if fewer is problem else restored(problem, fewer, result, settings.tol))
     if result.interrupted:
         interrupted.set()
     return without_zero_kernels(problem, result)

@@ -16,6 +16,7 @@ from manykernels.norms import Norm
 from manykernels.outer.few_samples import has_room, sizes_of
 from manykernels.outer.group_lasso import GROUP_LASSO
 from manykernels.outer.multilevel import MULTILEVEL, has_both_classes
+from manykernels.outer.needs import working_set
 from manykernels.outer.newton import NEWTON
 from manykernels.outer.reduced_newton import REDUCED_NEWTON
 from manykernels.outer.spg import SPG
@@ -32,6 +33,9 @@ _MANY_SAMPLES = 6000
 _PATIENCE = 100
 # A part of the samples gives a first guess of the weights where it has this many, and to this gap.
 _FEWEST, _COARSE_GAP = 200, 1e-2
+# Of more tasks that share their weights, the interior point holds too many matrices, and products of all kernels with
+# the coefficients of all tasks may be too many numbers: so many times those of a matrix of all samples.
+_MANY_TASKS, _MOST_PRODUCTS = 50, 16
 # For p > 1 all kernels have weights: a second-order step pays where they are few beside the samples.
 _LARGE, _SAMPLES_PER_KERNEL = 1000, 8
 
@@ -81,13 +85,13 @@ def _methods(problem: Problem) -> Iterator[Solver]:
         return
     n_tasks, n_samples = problem.y.shape
     sizes = Sizes(n_tasks, n_samples, problem.bank.n_kernels)
-    if _steps_in_weights(norm, sizes):
+    if _steps_in_weights(norm, sizes, problem.loss):
         yield MULTILEVEL
     elif selects_few(norm):
         yield NEWTON
-    if not selects_few(norm) or n_samples > _MANY_SAMPLES:
+    if not selects_few(norm) or not _has_room_for_factors(sizes):
         yield GROUP_LASSO
-    last = n_samples <= _MANY_SAMPLES and (_steps_in_weights(norm, sizes) or not selects_few(norm))
+    last = _has_room_for_factors(sizes) and (_steps_in_weights(norm, sizes, problem.loss) or not selects_few(norm))
     spare = problem.bank.spare
     fits = spare is None or NEWTON.need(sizes, norm, problem.loss).n_bytes <= spare
     if last and _is_finite(norm) and fits:
@@ -114,8 +118,16 @@ def _coarse_weights(problem: Problem) -> np.ndarray | None:
         return automatic(replace(tail, C=tail.C * (problem.y.shape[1] / size)), tol=_COARSE_GAP).weights
 
 
-def _steps_in_weights(norm: Norm, sizes: Sizes) -> bool:
+def _has_room_for_factors(sizes: Sizes) -> bool:
+    """Return whether the interior point, which factors a matrix for each task, is not too slow and too large."""
+    return sizes.n_samples <= _MANY_SAMPLES and sizes.n_tasks <= _MANY_TASKS
+
+
+def _steps_in_weights(norm: Norm, sizes: Sizes, loss: Loss) -> bool:
     """Return whether Newton steps in the weights alone are the fastest for this norm and these sizes."""
+    n_products = sizes.n_tasks * working_set(norm, sizes.n_kernels)
+    if not loss.quadratic and n_products > max(_MOST_PRODUCTS * sizes.n_samples, sizes.n_kernels):
+        return False
     levels = norm.levels()
     if levels is None or not levels.is_plain or not levels.is_finite:
         return False
@@ -139,11 +151,11 @@ def _need(sizes: Sizes, norm: Norm, loss: Loss) -> Need:
     (13660000, 25620808)
     """
     methods = [GROUP_LASSO]
-    if _steps_in_weights(norm, sizes):
+    if _steps_in_weights(norm, sizes, loss):
         methods.append(REDUCED_NEWTON)
     elif selects_few(norm):
         methods.append(NEWTON)
-    last = NEWTON.need(sizes, norm, loss).n_bytes if _is_finite(norm) and sizes.n_samples <= _MANY_SAMPLES else 0
+    last = NEWTON.need(sizes, norm, loss).n_bytes if _is_finite(norm) and _has_room_for_factors(sizes) else 0
     least = max(method.need(sizes, norm, loss).n_bytes for method in methods)
     return Need(least, last, works_on_few=selects_few(norm))
 
