@@ -228,3 +228,51 @@ def test_labels_that_are_only_called_so():
     drawn, labels = make_multilabel_classification(n_samples=40, n_features=5, n_classes=6, random_state=0)
     model = MKLClassifier("standard", loss="squared").fit(drawn, labels)
     assert model.predict(drawn).shape == (40, 6)
+
+
+# -- a C for each output ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_cost_for_each_output(shared, tmp_path):
+    grams, targets = random_problem(24, 5, seed=2, task="regression", n_tasks=10)
+    costs = np.geomspace(0.1, 100.0, 10)
+    model = MKLRegressor(KernelBank.from_arrays(grams), C=costs, shared_weights=shared, normalize=None, tol=4e-7)
+    model.fit(np.arange(24)[:, None], targets.T)
+    C = np.repeat(costs[:, None], 24, axis=1)
+    if shared:
+        optimum = solve_dual(grams, targets, C, "squared", 1.0)[0]
+    else:
+        optimum = sum(solve_dual(grams, y, c, "squared", 1.0)[0] for y, c in zip(targets, C, strict=True))
+    assert model.objective_ == pytest.approx(optimum, rel=1e-6)
+    model.save(tmp_path / "model.mkl")
+    again = load(tmp_path / "model.mkl")
+    np.testing.assert_array_equal(again.C, costs)
+    np.testing.assert_array_equal(again.predict(np.arange(5)[:, None]), model.predict(np.arange(5)[:, None]))
+    for C in ([1.0, 2.0], [1.0] * 9 + [-1.0], np.ones((10, 1))):
+        with pytest.raises(ValueError, match="C "):
+            MKLRegressor(KERNELS, C=C).fit(X, np.tile(Y, 4)[:, :10])
+    with pytest.raises(ValueError, match="one column"):
+        MKLRegressor(KERNELS, C=[1.0, 2.0]).fit(X, Y[:, 0])
+
+
+def test_a_search_chooses_a_cost_for_each_output():
+    rng = np.random.default_rng(3)
+    noise = np.geomspace(0.01, 3.0, 10)
+    targets = np.sin(2 * X[:, :1]) + noise * rng.normal(size=(60, 10))
+    search = MKLRegressorCV(KERNELS, Cs=[100.0, 0.01, 1.0], norms=[1.0, 2.0], cv=3, shared_weights=False)
+    search.fit(X, targets)
+    assert search.scores_.shape == (2, 3, 3, 10)
+    assert search.C_.shape == (10,)
+    assert search.C_[0] == 100.0
+    assert search.C_[-1] < 100.0
+    assert search.predict(NEW).shape == (7, 10)
+    means = search.scores_.mean(axis=2)
+    assert search.best_score_ == pytest.approx(means.max(axis=1).mean(axis=1).max())
+    # What it found for an output is what a search for it alone finds.
+    alone = MKLRegressorCV(KERNELS, Cs=[0.01, 1.0, 100.0], norms=[search.norm_], cv=3).fit(X, targets[:, 4])
+    place = [1.0, 2.0].index(search.norm_)
+    np.testing.assert_allclose(search.scores_[place, :, :, 4], alone.scores_[0], atol=5e-3)
+    assert search.C_[4] == alone.C_
+    with pytest.raises(ValueError, match="scoring"):
+        MKLRegressorCV(KERNELS, cv=3, shared_weights=False, scoring="r2").fit(X, targets)

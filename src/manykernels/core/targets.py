@@ -57,7 +57,7 @@ class Targets:
 
     Attributes
     ----------
-    C : float
+    C : float or ndarray of shape (n_outputs,)
     classes : ndarray or None
     factors : ndarray of shape (n_classes,) or None
         Weights of the classes.
@@ -72,7 +72,7 @@ class Targets:
     (array([[ 1., -1.]]), array([[20., 10.]]))
     """
 
-    C: float
+    C: Any
     classes: np.ndarray | None = None
     factors: np.ndarray | None = None
     offset: Any = 0.0
@@ -98,7 +98,8 @@ class Targets:
             targets -= np.reshape(self.offset, (-1, 1))
         else:
             targets = one_vs_rest(self.codes(y), self.classes.size)
-        return targets, np.broadcast_to(self.costs(y, weight), targets.shape)
+        costs = np.multiply.outer(self.C, weight) if np.ndim(self.C) else self.costs(y, weight)
+        return targets, np.broadcast_to(costs, targets.shape)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from manykernels.core.notices import warn
 from manykernels.core.protocols import Bank
-from manykernels.core.results import Certificate, Result, total
+from manykernels.core.results import Certificate, Machine, Result, total
 from manykernels.core.samples import Samples
 from manykernels.estimators.predictor import Predictor
 from manykernels.kernels.lazy_names import sums_by_group
@@ -56,7 +56,7 @@ def set_machines(model: Any, bank: Bank, results: list[Result], samples: Samples
         beta = samples.spread(np.vstack([machine.beta for machine in machines]))
         rows, n_train = samples.rows, samples.owner.size
     model._predictors = [
-        Predictor.of(bank.learned(result.weights, machine), result.weights, rows, n_train)
+        _predictor(bank, result.weights, machine, rows, n_train)
         for result, machine in zip(results, machines, strict=True)
     ]
     weights = np.array([result.weights for result in results])
@@ -66,12 +66,26 @@ def set_machines(model: Any, bank: Bank, results: list[Result], samples: Samples
     vars(model).update(bank.attributes)
 
 
+def _predictor(bank: Bank, weights: np.ndarray, machine: Machine, rows: np.ndarray, n_train: int) -> Predictor:
+    """Return the predictor of tasks that share their weights, or have a row of them each: shares of the largest."""
+    if weights.ndim == 1:
+        return Predictor.of(bank.learned(weights, machine), weights, rows, n_train)
+    largest = weights.max(axis=0)
+    active = np.flatnonzero(largest > 0)
+    predictor = Predictor.of(bank.learned(largest, machine), largest, rows, n_train)
+    return replace(predictor, shares=np.ascontiguousarray((weights[:, active] / largest[active]).T))
+
+
 def _set_outcome(model: Any, results: list[Result]) -> None:
     """Set the sums of the certificates and of the work."""
     certificate = total([result.certificate for result in results])
     set_certificate(model, certificate)
+    model.converged_ = model.converged_ and all(result.gaps is None or result.converged for result in results)
     if np.isnan(certificate.gap):  # a problem without a dual
         model.converged_ = all(result.converged for result in results)
+    if np.ndim(model.weights_) > 1:
+        parts = [result.gaps if result.gaps is not None else [result.certificate.gap] for result in results]
+        model.gaps_ = np.concatenate(parts).astype(np.float64)
     model.gap_is_exact_ = all(result.exact for result in results)
     model.n_iter_ = max(result.n_iter for result in results)
     model.n_inner_solves_ = sum(result.n_inner_solves for result in results)

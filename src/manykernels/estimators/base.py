@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from manykernels.estimators.by_rows import (
 from manykernels.estimators.contributions import ContributionsMixin
 from manykernels.estimators.kernel_estimator import KernelEstimator
 from manykernels.estimators.loss_and_norm import find_norm
-from manykernels.estimators.parameters import FAMILY_NEEDS, check_needs, check_parameters
+from manykernels.estimators.parameters import FAMILY_NEEDS, Check, check_needs, check_parameters
 from manykernels.estimators.running import check_costs, with_digits
 from manykernels.estimators.settings import Settings
 from manykernels.estimators.solvers import find_solver
@@ -43,6 +44,7 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
     # -- parameters -----------------------------------------------------------------------------------------
 
     _takes_matrix = True
+    _checks: Mapping[str, Check] = {}
     # What a fit sets, besides what all estimators have.
     n_outputs_: int
     dual_coef_: np.ndarray
@@ -59,7 +61,7 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
     shared_weights: bool
 
     def _check_parameters(self) -> None:
-        check_parameters(self)
+        check_parameters(self, self._checks)
         solver, norm = self._solver(), self._norm()
         if self._has_family:
             check_needs(self, "A family of kernels", FAMILY_NEEDS)
@@ -177,7 +179,7 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
         """Look at the learned kernels, set the attributes and warn; return whether Ctrl-C ended the fit early."""
         interrupted = any(result.interrupted for result in results)
         for result in results if not interrupted else ():  # after Ctrl-C nothing more is computed
-            check_combination(bank, result.weights)
+            check_combination(bank, np.atleast_2d(result.weights).mean(axis=0))
         set_machines(self, bank, results, training.samples, offset)
         if not self.converged_:
             self._warn_not_converged()

@@ -20,12 +20,13 @@ from manykernels.core.results import Result
 from manykernels.core.rows import CheckedRows
 from manykernels.core.solver import Need, Sizes
 from manykernels.estimators.loss_and_norm import of_groups
-from manykernels.estimators.running import first_precision, print_placement, solve
+from manykernels.estimators.running import first_precision, print_placement, solve, solve_separately
 from manykernels.estimators.settings import Settings
 from manykernels.estimators.warm_start import Learner, Listed, WarmStart
 from manykernels.kernels import Gaussian, KernelBank, ParametricKernel
 from manykernels.kernels.standard import as_bank
 from manykernels.norms import Norm
+from manykernels.outer.separate_tasks import learns_together
 from manykernels.problem import Problem
 
 
@@ -38,6 +39,9 @@ def from_list(settings: Settings, data: Data, y: np.ndarray, C: np.ndarray, offs
         bank = _warm_bank(settings, warm, data, shape, precision)
         bound = of_groups(settings.norm, bank.groups)
         # A parametric bank offers less than a finite one; solvers ask for what they need.
+        whole = Problem(bank, settings.loss, bound, y, C, settings.fit_intercept, offsets)
+        if len(tasks) > 1 and learns_together(settings.solver, whole):
+            return bank, [solve_separately(settings, whole, warm.rows(whole))]
         problems = [Problem(bank, settings.loss, bound, y[t], C[t], settings.fit_intercept, offsets[t]) for t in tasks]
         try:
             return bank, solve(settings, problems, warm.starts(problems))

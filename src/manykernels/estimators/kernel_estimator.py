@@ -207,7 +207,7 @@ class KernelEstimator(BaseEstimator):
         X = self._checked(_in_memory(X))
         Z = X if Z is None else self._checked(_in_memory(Z))
         kernels = [predictor.pairwise(X, Z) for predictor in self._predictors]
-        return kernels[0] if len(kernels) == 1 else np.array(kernels)
+        return kernels[0] if len(kernels) == 1 else np.array(kernels)  # one predictor may hold those of all tasks
 
     @one_blas_thread()
     def kernel_matrices(self, X: Any, places: Any) -> np.ndarray:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from manykernels.banks.definiteness import CHECKS as KERNEL_CHECKS
 from manykernels.compute.gpu import check_device
 from manykernels.core.checks import check_choice, check_count, check_number
@@ -29,6 +31,12 @@ def or_none(check: Callable[..., Any], **options: Any) -> Check:
 def _check_combination(name: str, value: Any) -> None:
     if not isinstance(value, ParametricKernel):
         check_choice(name, value, ("sum", "product"))
+
+
+def check_costs_of_outputs(name: str, value: Any) -> None:
+    """Raise ValueError unless a parameter is a positive number, or a list of such, one for each output."""
+    for cost in value if np.ndim(value) == 1 and np.size(value) else [value]:
+        check_number(name, cost, low=0, more=", or a list of such numbers, one for each output")
 
 
 # What each parameter must be, whatever the others are. An estimator that asks for something else says so itself.

@@ -49,6 +49,7 @@ _ARRAYS = (
     "column_means_",
     "column_scales_",
     "weights_",
+    "gaps_",
     "group_weights_",
     "kernel_norms_",
     "approximation_error_",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn.base import RegressorMixin
 from manykernels.core.targets import Targets, offset_of
 from manykernels.estimators.base import BaseMKL
 from manykernels.estimators.loss_and_norm import find_loss
-from manykernels.estimators.parameters import keep
+from manykernels.estimators.parameters import Check, check_costs_of_outputs, keep
 from manykernels.losses import Loss
 
 
@@ -61,7 +62,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         kernels: Any = "standard",
         *,
         norm: Any = 1.0,
-        C: float = 1.0,
+        C: Any = 1.0,
         loss: Any = "squared",
         epsilon: float = 0.1,
         combination: Any = "sum",
@@ -84,9 +85,15 @@ class MKLRegressor(RegressorMixin, BaseMKL):
     ) -> None:
         keep(self, locals())
 
+    _checks: Mapping[str, Check] = {"C": check_costs_of_outputs}
+
     def _targets(self, training: Any) -> Targets:
+        if np.ndim(self.C) and np.size(self.C) != training.n_outputs:
+            columns = "one column" if training.n_outputs is None else f"{training.n_outputs} columns"
+            raise ValueError(f"C has {np.size(self.C)} numbers, one for each output, but y has {columns}.")
         # The intercept takes up any offset of the target, which would only cost digits.
-        return Targets(self.C, offset=offset_of(training.mean, self._loss(), self.fit_intercept))
+        C = np.asarray(self.C, dtype=np.float64) if np.ndim(self.C) else self.C
+        return Targets(C, offset=offset_of(training.mean, self._loss(), self.fit_intercept))
 
     def _loss(self) -> Loss:
         return find_loss(self, of_classes=False)

@@ -20,6 +20,7 @@ from manykernels.estimators.settings import Settings
 from manykernels.estimators.warm_start import Learner, WarmStart
 from manykernels.outer.few_samples import solve_on_matrices
 from manykernels.outer.fewer_tasks import fewer_tasks, restored
+from manykernels.outer.separate_tasks import solve_together
 from manykernels.outer.zero_kernels import without_zero_kernels
 from manykernels.problem import Problem
 
@@ -123,6 +124,13 @@ def solve(settings: Settings, problems: list[Problem], starts: list[np.ndarray |
         alone = not problems[0].bank.concurrent
         # Shared memory, whatever backend is active: contexts and banks do not travel.
         return Parallel(n_jobs=1 if alone else settings.n_jobs, require="sharedmem")(jobs)
+
+
+def solve_separately(settings: Settings, problem: Problem, start: np.ndarray | None) -> Result:
+    """Solve the tasks of a problem together, each with weights of its own."""
+    with watched(settings), quiet():
+        result = solve_together(settings.solver, problem, tol=settings.tol, max_iter=settings.max_iter, start=start)
+        return checked(result)
 
 
 def _solve_one(settings: Settings, problem: Problem, start: np.ndarray | None, interrupted: threading.Event) -> Result:

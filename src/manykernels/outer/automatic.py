@@ -13,6 +13,7 @@ from manykernels.core.results import Result, joined
 from manykernels.core.solver import Need, Sizes, Solver
 from manykernels.losses import Loss
 from manykernels.norms import Norm
+from manykernels.outer.batched_ridge import BATCHED_RIDGE
 from manykernels.outer.few_samples import has_room, sizes_of
 from manykernels.outer.group_lasso import GROUP_LASSO
 from manykernels.outer.multilevel import MULTILEVEL, has_both_classes
@@ -160,7 +161,7 @@ def _need(sizes: Sizes, norm: Norm, loss: Loss) -> Need:
     return Need(least, last, works_on_few=selects_few(norm))
 
 
-AUTO = Solver(name="auto", run=automatic, need=_need)
+AUTO = Solver(name="auto", run=automatic, need=_need, separate=BATCHED_RIDGE)
 
 
 def _continued(first: Result, second: Result) -> Result:

@@ -48,7 +48,7 @@ def fewer_tasks(problem: Problem) -> Problem:
     """
     if problem.y.shape[0] == 1 or "coefficients" not in problem.can:
         return problem
-    learning = _learning(problem)
+    learning = vary(problem)
     if not np.all(learning):
         tasks = np.flatnonzero(learning) if np.any(learning) else np.array([0])
         problem = replace(problem, y=problem.y[tasks], C=problem.C[tasks], offset=_offsets(problem)[tasks])
@@ -75,14 +75,14 @@ def _machine(problem: Problem, fewer: Problem, machine: Machine, K: Any) -> Mach
     if _matters_by_products(problem):
         return problem.solve(K)
     beta, decision = np.zeros(problem.y.shape), np.zeros(problem.y.shape)
-    learning = _learning(problem)
+    learning = vary(problem)
     if np.any(learning):
         beta[learning], decision[learning] = machine.beta, machine.decision
     return problem.machine(beta, decision)
 
 
-def _learning(problem: Problem) -> np.ndarray:
-    """Return which tasks have a kernel to learn from: without an intercept all, else those whose targets vary."""
+def vary(problem: Problem) -> np.ndarray:
+    """Return which tasks have something to learn: without an intercept all, else those whose targets vary."""
     if not problem.fit_intercept:
         return np.ones(problem.y.shape[0], bool)
     return problem.y.max(axis=1) > problem.y.min(axis=1)
