@@ -254,7 +254,7 @@ class PackedBank(CombinesToMatrix):
 
     def batches(self) -> Any:
         """Return where many small problems are solved at once: where the kernels are."""
-        return HostBatches()
+        return HostBatches(self.room.left)
 
     def kernel_products(self, k: int, vectors: Any) -> Any:
         """Return K_k times each of the vectors, (n_vectors, n), which are where :meth:`batches` says."""

@@ -23,6 +23,11 @@ _SHARE = 0.25
 class HostBatches:
     """The arrays of this process.
 
+    Parameters
+    ----------
+    left : int or None
+        The bytes that the kernels leave of theirs; None where they are not counted.
+
     Examples
     --------
     >>> import numpy as np
@@ -34,9 +39,12 @@ class HostBatches:
 
     side_by_side = True
 
+    def __init__(self, left: int | None = None) -> None:
+        self._left = left
+
     def room(self, spare: int | None) -> int:
-        """Return how many bytes may be taken, of those that are spare."""
-        return int(_SHARE * available_bytes()) if spare is None else spare
+        """Return how many bytes may be taken: what is spare for a solver, and what the kernels leave."""
+        return int(_SHARE * available_bytes()) if spare is None or self._left is None else spare + self._left
 
     def send(self, array: np.ndarray) -> Any:
         """Return an array where the computation is."""

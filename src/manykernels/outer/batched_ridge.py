@@ -12,8 +12,8 @@ orthonormal, 1'V = 0), of which it keeps K_k V. In that space, beta = V c, the p
     J_V(d) = max over c    (V'y)'c - 1/2 c'(sum_k d_k G_k + V'D V) c,      G_k = V'K_k V,
 
 and J_V <= J. A pass makes the space larger by one vector, the residual r = y - b - K_d beta - D beta multiplied by the
-inverse of K_m + D, where m is the mean of the batch's weights: one factorization serves all outputs. Where V has grown
-too large, beta and its last change are kept of it.
+inverse of K_m + D, where m is the mean of the weights of outputs that are alike: a few factorizations serve all, and
+how many depends on what a pass costs. Where V has grown too large, beta and its last change are kept of it.
 
 In between, d is moved by steps of the closed form of MKLGL, d_k proportional to (d_k^2 q_k)^(1/(1+p)), each of which
 lowers J_V. They cost next to nothing, but J_V says little of J where d is far from the weights that V was made for. So
@@ -49,7 +49,9 @@ _NEAR = 0.3  # of tol: errors that need not be smaller
 _ROUNDS = 256  # steps between two passes
 _MOST_PASSES, _PATIENCE = 80, 12  # and passes without a gap that becomes smaller
 _PROGRESS = 0.8
-_MOST_OUTPUTS, _MOST_ON_DEVICE, _FEWEST_OUTPUTS = 128, 1 << 14, 8
+_MOST_OUTPUTS, _MOST_ON_DEVICE, _FEWEST_OUTPUTS = 256, 1 << 14, 8
+_FACTOR_SHARE, _MOST_FACTORS = 0.5, 16  # of a pass, and at most
+_SAME = 1e-3  # squared distance of the roots of weights
 _LEAST_START = 1e-3  # of the largest weight
 _CROWDED = 0.75  # with fewer outputs left of a batch, the others leave their memory
 
@@ -158,6 +160,30 @@ def _batches(problem: Problem) -> Iterator[np.ndarray]:
         yield from np.array_split(outputs, -(-outputs.size // size))
 
 
+def alike(weights: np.ndarray, count: int) -> list[np.ndarray]:
+    """Return the places of outputs in groups of similar weights: those nearest to one of ``count`` that lie far apart.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.outer.batched_ridge import alike
+    >>> alike(np.array([[1.0, 0.0], [0.0, 1.0], [0.9, 0.1]]), 2)
+    [array([0, 2]), array([1])]
+    """
+    roots = np.sqrt(weights)
+    nearest, owner = ((roots - roots.mean(axis=0)) ** 2).sum(axis=1), np.zeros(len(roots), np.int64)
+    middle = int(nearest.argmin())
+    nearest = ((roots - roots[middle]) ** 2).sum(axis=1)
+    for number in range(1, count):
+        farthest = int(nearest.argmax())
+        if nearest[farthest] <= _SAME:
+            break
+        distance = ((roots - roots[farthest]) ** 2).sum(axis=1)
+        owner[distance < nearest] = number
+        nearest = np.minimum(nearest, distance)
+    return [np.flatnonzero(owner == number) for number in np.unique(owner)]
+
+
 class _Batch:
     """Some outputs on their way.
 
@@ -212,7 +238,7 @@ class _Batch:
     # -- a pass -----------------------------------------------------------------------------------------------------
 
     def _extend(self) -> None:
-        """Add a vector to each space: the residual, multiplied by the inverse of what the outputs have in common."""
+        """Add a vector to each space: the residual, multiplied by the inverse of what similar outputs have in common."""
         vectors, at = self._preconditioned(self.residual), self.size
         for _ in range(2):  # the second time takes off what rounding has left
             if at:
@@ -232,8 +258,21 @@ class _Batch:
 
     def _preconditioned(self, rows: Any) -> Any:
         """Return (K_m + D)^-1 times each of the rows, with sums of 0 where there is an intercept."""
-        mean = self.problem.norm.scaled(self.at.fetch(self.d.mean(0)))
-        roots = np.sqrt(self.at.fetch(self.C.mean(0)))
+        d, solved = self.at.fetch(self.d), self.at.zeros(*rows.shape)
+        for members in alike(d, self._n_factors(len(d))):
+            places = self.at.places(members)
+            solved[places] = self._solved_together(d[members].mean(axis=0), places, rows[places])
+        return solved
+
+    def _n_factors(self, n_live: int) -> int:
+        """Return how many matrices may be factored in the time of a part of a pass, which takes 6 m n_live / n."""
+        m, n = self.bank.n_kernels, self.bank.n_samples
+        return min(1 + int(_FACTOR_SHARE * 6 * m * n_live / n), _MOST_FACTORS)
+
+    def _solved_together(self, mean: np.ndarray, places: Any, rows: Any) -> Any:
+        """Return the same for outputs at some places, by the factor of one matrix."""
+        mean = self.problem.norm.scaled(mean)
+        roots = np.sqrt(self.at.fetch(self.C[places].mean(0)))
         B = self.bank.combine(mean, out=self.K).array.copy()
         B *= roots[:, None]
         B *= roots

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 
+from manykernels.core.protocols import MatrixBank
 from manykernels.core.results import Certificate, Machine, Result, SeparateTasks, total
-from manykernels.core.solver import Solver
+from manykernels.core.solver import Sizes, Solver
 from manykernels.outer.fewer_tasks import vary
 from manykernels.problem import Problem
 
@@ -16,11 +18,15 @@ _FEWEST = 8
 
 
 def learns_together(solver: Solver, problem: Problem) -> bool:
-    """Return whether a solver learns these tasks, each with weights of its own, together."""
-    other = solver.separate
-    if other is None or problem.y.shape[0] < _FEWEST or not other.can_do_with(problem.can):
+    """Return whether a solver learns these tasks, each with weights of its own, together, and has room for that."""
+    other, (n_tasks, n) = solver.separate, problem.y.shape
+    if other is None or n_tasks < _FEWEST or not other.can_do_with(problem.can):
         return False
-    return other.refuses(problem.norm, problem.loss) is None
+    if other.refuses(problem.norm, problem.loss) is not None:
+        return False
+    bank = cast(MatrixBank, problem.bank)
+    need = other.need(Sizes(n_tasks, n, bank.n_kernels), problem.norm, problem.loss)
+    return need.n_bytes <= bank.batches().room(bank.spare)
 
 
 def solve_together(
