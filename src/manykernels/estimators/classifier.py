@@ -39,7 +39,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         1/2 N(||f_1||, ..., ||f_m||)^2 + C sum_i loss(y_i, sum_k f_k(x_i) + b)
 
     and reports a duality gap that encloses the optimum. Several classes are
-    learned one against the rest.
+    learned one against the rest; of many labels, each against its absence.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     class_weight : dict, "balanced" or None, default None
     multi_class : {"ovr"}, default "ovr"
     shared_weights : bool, default True
-        Learn one kernel for all classes; False: one for each class.
+        Learn one kernel for all classes or labels; False: one for each.
     tol : float, default 1e-3
         Relative duality gap to reach.
     max_iter : int, default 1000
@@ -122,6 +122,11 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         Rows of the training data that are support vectors.
     intercept_ : ndarray of shape (n_problems,)
     classes_ : ndarray of shape (n_classes,)
+        For a matrix of labels 0, ..., n_labels - 1.
+    n_outputs_ : int
+        Only for a matrix of labels: how many there are.
+    gaps_ : ndarray of shape (n_problems,)
+        Only with weights that are not shared: the duality gap of each class or label.
     objective_, dual_objective_, gap_ : float
         The optimum lies between the two objectives; ``gap_`` is their relative difference, and what rounding may add.
     gap_is_exact_ : bool

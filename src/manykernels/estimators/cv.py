@@ -68,7 +68,7 @@ class _Chooser(BaseMKL):
         Parameters
         ----------
         X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
-        y : array of shape (n_samples,)
+        y : array of shape (n_samples,), (n_samples, n_outputs) or (n_samples, n_labels)
         sample_weight : array of shape (n_samples,), optional
 
         Returns
@@ -293,7 +293,9 @@ class MKLRegressorCV(_Chooser, MKLRegressor):
     Attributes
     ----------
     C_, norm_, scores_, best_score_
-        As for :class:`MKLClassifierCV`, and those of :class:`MKLRegressor`.
+        As for :class:`MKLClassifierCV`, and those of :class:`MKLRegressor`. With several outputs and
+        ``shared_weights=False``, ``C_`` is of shape (n_outputs,), each chosen by the R2 of its output, and ``scores_`` of
+        shape (n_norms, n_Cs, n_folds, n_outputs); the norm is that for which they are best together.
 
     Examples
     --------

@@ -22,20 +22,24 @@ class MKLRegressor(RegressorMixin, BaseMKL):
 
         1/2 N(||f_1||, ..., ||f_m||)^2 + C sum_i loss(y_i, sum_k f_k(x_i) + b)
 
-    and reports a duality gap that encloses the optimum.
+    and reports a duality gap that encloses the optimum. With several outputs the losses and ||f_k||^2 are summed over
+    them, or each has a problem of its own.
 
     Parameters
     ----------
     kernels : "standard", list of Kernel, KernelBank or Family, default "standard"
     norm : float p in [1, inf] or norm, default 1.0
-    C : float, default 1.0
-        Weight of the losses.
+    C : float, or list of float, default 1.0
+        Weight of the losses; a list has one for each output.
     loss : {"squared", "epsilon_insensitive", "absolute", "quantile", "huber"} or Loss, default "squared"
         (y - z)^2 / 2; max(0, |y - z| - epsilon); |y - z|; the median's, or ``Quantile(0.9)`` for another quantile;
         squares near 0 and straight lines from 1 on, or ``Huber(delta)`` for another place. Or a loss as an object: one
         of :mod:`manykernels.losses`, or of your own.
     epsilon : float, default 0.1
         Half the width of the tube of loss="epsilon_insensitive"; a loss as an object has its own.
+    shared_weights : bool, default True
+        Learn one kernel for all outputs; False: one for each. With the squared loss, a norm p and solver="auto", eight
+        outputs or more are then learned together in batches.
     combination, solver, normalize, center, missing, check_kernels, fit_intercept, tol, max_iter, approximation, rank,
     memory_budget, device, n_jobs, random_state, verbose
         As for :class:`MKLClassifier`.
@@ -45,7 +49,12 @@ class MKLRegressor(RegressorMixin, BaseMKL):
     weights_, kernel_names_, kernel_groups_, group_names_, group_weights_, active_, dual_coef_, support_, intercept_,
     objective_, dual_objective_, gap_, gap_is_exact_, converged_, n_iter_, n_inner_solves_, trace_,
     feature_importances_, n_features_in_, feature_names_in_
-        As for :class:`MKLClassifier`; there is one problem.
+        As for :class:`MKLClassifier`; ``weights_``, ``dual_coef_`` and ``intercept_`` have a row or a number for each
+        output: ``weights_`` with ``shared_weights=False``, the others in any case.
+    n_outputs_ : int
+        Only where y had two dimensions: its columns.
+    gaps_ : ndarray of shape (n_outputs,)
+        Only with weights that are not shared: the duality gap of each output.
 
     Examples
     --------

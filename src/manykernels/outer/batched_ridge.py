@@ -238,7 +238,7 @@ class _Batch:
     # -- a pass -----------------------------------------------------------------------------------------------------
 
     def _extend(self) -> None:
-        """Add a vector to each space: the residual, multiplied by the inverse of what similar outputs have in common."""
+        """Add a vector to each space: the residual, times the inverse of what similar outputs have in common."""
         vectors, at = self._preconditioned(self.residual), self.size
         for _ in range(2):  # the second time takes off what rounding has left
             if at:
