@@ -115,7 +115,7 @@ def ufo() -> Callable[[], object]:
     from manykernels import UFOMKLClassifier
 
     X, y = classes(1500)
-    return lambda: UFOMKLClassifier(epochs=5, tol=1e-12, random_state=0).fit(X, y)
+    return lambda: UFOMKLClassifier(max_iter=5, tol=1e-12, random_state=0).fit(X, y)
 
 
 def stream() -> Callable[[], object]:
@@ -141,11 +141,11 @@ def stream() -> Callable[[], object]:
 
 def features() -> Callable[[], object]:
     from manykernels import MKLClassifier
-    from manykernels.kernels import Gaussian
+    from manykernels.kernels import Gaussian, NystroemFeatures
 
     X, y = classes(10_000)
     kernels = [Gaussian(w) for w in (2.0, 4.0, 8.0)]
-    settings = {"approximation": "nystroem", "rank": 100, "norm": 1.5, "C": 0.1, "tol": 1e-2, "random_state": 0}
+    settings = {"approximation": NystroemFeatures(100), "norm": 1.5, "C": 0.1, "tol": 1e-2, "random_state": 0}
     return lambda: MKLClassifier(kernels, **settings).fit(X, y)
 
 
@@ -216,16 +216,16 @@ def workers() -> Callable[[], object]:
     from distributed import Client, LocalCluster
 
     from manykernels import MKLClassifier
-    from manykernels.kernels import Gaussian
+    from manykernels.kernels import FourierFeatures, Gaussian
 
     client = Client(LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"))
     X, y = classes(4000)
     rows, targets = da.from_array(X, chunks=(1000, 20)), da.from_array(y, chunks=1000)
-    settings = {"approximation": "fourier", "rank": 50, "norm": 1.5, "C": 0.1, "random_state": 0}
+    settings = {"approximation": FourierFeatures(50), "norm": 1.5, "C": 0.1, "random_state": 0}
     few = [Gaussian(w) for w in (2.0, 4.0, 8.0)]
     return lambda: (
-        MKLClassifier(few, **settings, n_jobs=client).fit(rows, targets),
-        MKLClassifier(few, n_jobs=client, norm=2).fit(X[:800], y[:800]),
+        MKLClassifier(few, **settings, cluster=client).fit(rows, targets),
+        MKLClassifier(few, cluster=client, norm=2).fit(X[:800], y[:800]),
     )
 
 

@@ -31,7 +31,7 @@ K, K_test = kernel.transform(X_train), kernel.transform(X_test)
 for learner in (SVC(C=10.0, kernel="precomputed"), NuSVC(nu=0.1, kernel="precomputed")):
     print(f"  {type(learner).__name__}: {learner.fit(K, y_train).score(K_test, y_test):.3f}")
 
-model = TwoStageMKLClassifier(GaussianFamily(0.1, 100.0, per_feature=True), shrinkage="auto", random_state=0)
+model = TwoStageMKLClassifier(GaussianFamily(0.1, 100.0, per_feature=True, shrinkage="auto"), random_state=0)
 model.fit(X_train, y_train)
 print(f"a width for each feature: alignment {model.alignment_:.3f}, held out {model.held_out_alignment_:.3f}")
 print(f"  SVC with C = {model.best_params_['C']:g}: {model.score(X_test, y_test):.3f}")

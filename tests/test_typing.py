@@ -9,7 +9,7 @@ import pytest
 
 import manykernels
 
-USAGE = Path(__file__).parent / "typed_usage.py"
+USAGE = Path(__file__).parent / "typed_usage.txt"
 # scikit-learn has no types, so that its estimators may be anything besides; what we declare is known.
 MISTAKES = (
     "count: int = model.gap_",

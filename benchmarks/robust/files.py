@@ -44,7 +44,7 @@ def make_models(folder: Path) -> dict[str, np.ndarray]:
     import scipy.sparse as sp
 
     from manykernels import MKLClassifier, MKLRegressor, TwoStageMKLClassifier, UFOMKLClassifier
-    from manykernels.kernels import Gaussian, GaussianLadder, KernelBank, Linear, Polynomial
+    from manykernels.kernels import Gaussian, GaussianLadder, KernelBank, Linear, NystroemFeatures, Polynomial
 
     rng = np.random.default_rng(0)
     X, new = rng.standard_normal((60, 4)), rng.standard_normal((10, 4))
@@ -56,9 +56,9 @@ def make_models(folder: Path) -> dict[str, np.ndarray]:
         "dense": MKLClassifier(kernels, norm=2).fit(X, np.where(binary, "yes", "no").astype(object)),
         "sparse": MKLClassifier(kernels, norm=2).fit(sp.csr_matrix(X), classes),
         "apart": MKLClassifier(kernels, norm=1.5, shared_weights=False, center=True).fit(X, classes),
-        "nystroem": MKLRegressor(kernels, norm=2, approximation="nystroem", rank=20).fit(X, X[:, 0]),
+        "nystroem": MKLRegressor(kernels, norm=2, approximation=NystroemFeatures(20)).fit(X, X[:, 0]),
         "ladder": MKLClassifier(KernelBank([GaussianLadder(count=20, low=0.1, high=10.0), Linear()])).fit(X, binary),
-        "ufo": UFOMKLClassifier(kernels, random_state=0, epochs=3).fit(X, classes),
+        "ufo": UFOMKLClassifier(kernels, random_state=0, max_iter=3).fit(X, classes),
         "two stages": TwoStageMKLClassifier(kernels, random_state=0).fit(X, binary),
         "precomputed": MKLRegressor(KernelBank.from_arrays([gram, gram**2]), norm=2).fit(numbers[:60], X[:, 0]),
     }

@@ -60,7 +60,7 @@ def make_cases() -> dict[str, Case]:
         "MKLRegressor": models(MKLRegressor, kernels, norm=2),
         "MKLRegressorCV": models(MKLRegressorCV, kernels, norms=(2,), Cs=(1.0,), cv=2),
         "a family": models(MKLRegressor, GaussianFamily(10.0, 100.0)),
-        "UFOMKLRegressor": models(UFOMKLRegressor, kernels, epochs=1, random_state=0, features="kernel"),
+        "UFOMKLRegressor": models(UFOMKLRegressor, kernels, max_iter=1, random_state=0, features="kernel"),
         "TwoStageMKLRegressor": models(TwoStageMKLRegressor, kernels, cv=2, random_state=0),
         "a report": reports(),
     }

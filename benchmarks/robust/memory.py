@@ -70,7 +70,7 @@ def cases() -> dict[str, Case]:
         TwoStageMKLClassifier,
         UFOMKLClassifier,
     )
-    from manykernels.kernels import GaussianFamily, GaussianLadder, Polynomial
+    from manykernels.kernels import FourierFeatures, GaussianFamily, GaussianLadder, NystroemFeatures, Polynomial
 
     def classifier(kernels: Any, **parameters: Any) -> Callable[[Any], Any]:
         return lambda budget: MKLClassifier(kernels, memory_budget=budget, **parameters)
@@ -83,33 +83,33 @@ def cases() -> dict[str, Case]:
         "hinge": Case(classifier(wide, norm=2.0), 3000, 10, 300 * MB),
         "logistic": Case(classifier(wide, norm=2.0, loss="logistic"), 2500, 10, 300 * MB),
         "ufo": Case(
-            lambda budget: UFOMKLClassifier(wide, memory_budget=budget, epochs=2, random_state=0), 1000, 10, 50 * MB
+            lambda budget: UFOMKLClassifier(wide, memory_budget=budget, max_iter=2, random_state=0), 1000, 10, 50 * MB
         ),
         "nystroem": Case(
-            classifier(wide[::20], norm=2.0, approximation="nystroem", rank=100, random_state=0), 10_000, 10, 60 * MB
+            classifier(wide[::20], norm=2.0, approximation=NystroemFeatures(100), random_state=0), 10_000, 10, 60 * MB
         ),
         "ladder": Case(classifier([GaussianLadder(count=1000)], norm=2.0), 2500, 4, 300 * MB),
         "rows": Case(classifier(_gaussians(5, 2), norm=2.0), 5000, 5, 80 * MB),
         # the others
         "nystroem_file": Case(
-            classifier(wide[::20], norm=2.0, approximation="nystroem", rank=100, random_state=0), 10_000, 10, 25 * MB
+            classifier(wide[::20], norm=2.0, approximation=NystroemFeatures(100), random_state=0), 10_000, 10, 25 * MB
         ),
         "nystroem_l1": Case(
-            classifier(wide[::20], approximation="nystroem", rank=100, random_state=0, loss="logistic", C=100.0),
+            classifier(wide[::20], approximation=NystroemFeatures(100), random_state=0, loss="logistic", C=100.0),
             10_000,
             10,
             60 * MB,
         ),
         "nystroem_few": Case(classifier(wide, approximation="nystroem", random_state=0), 1000, 10, 400 * MB),
         "nystroem_tasks": Case(
-            classifier(wide[::20], norm=2.0, approximation="nystroem", rank=100, random_state=0),
+            classifier(wide[::20], norm=2.0, approximation=NystroemFeatures(100), random_state=0),
             10_000,
             10,
             60 * MB,
             target="three",
         ),
         "fourier": Case(
-            classifier(wide[::20], norm=2.0, approximation="fourier", rank=100, random_state=0), 10_000, 10, 60 * MB
+            classifier(wide[::20], norm=2.0, approximation=FourierFeatures(100), random_state=0), 10_000, 10, 60 * MB
         ),
         "hinge_all": Case(classifier(wide, norm=2.0), 1500, 10, 700 * MB),
         "hinge_tasks": Case(classifier(wide, norm=2.0), 2500, 10, 300 * MB, target="three"),
@@ -139,10 +139,10 @@ def cases() -> dict[str, Case]:
         "rows_epsilon": Case(regressor(_gaussians(5, 2), norm=2.0), 3000, 5, 50 * MB, target="numbers"),
         "rows_tasks": Case(classifier(_gaussians(5, 2), norm=2.0), 4000, 5, 60 * MB, target="three"),
         "ufo_held": Case(
-            lambda budget: UFOMKLClassifier(wide, memory_budget=budget, epochs=2, random_state=0), 400, 10, 60 * MB
+            lambda budget: UFOMKLClassifier(wide, memory_budget=budget, max_iter=2, random_state=0), 400, 10, 60 * MB
         ),
         "ufo_tasks": Case(
-            lambda budget: UFOMKLClassifier(wide, memory_budget=budget, epochs=2, random_state=0),
+            lambda budget: UFOMKLClassifier(wide, memory_budget=budget, max_iter=2, random_state=0),
             1000,
             10,
             80 * MB,
@@ -150,7 +150,7 @@ def cases() -> dict[str, Case]:
         ),
         "ufo_average": Case(
             lambda budget: UFOMKLClassifier(
-                wide, memory_budget=budget, epochs=2, random_state=0, average=True, step="gradient"
+                wide, memory_budget=budget, max_iter=2, random_state=0, average=True, step="gradient"
             ),
             1000,
             10,
@@ -160,7 +160,7 @@ def cases() -> dict[str, Case]:
             lambda budget: UFOMKLClassifier(
                 [Polynomial(2, columns=[j, j + 1, j + 2]) for j in range(28)],
                 memory_budget=budget,
-                epochs=2,
+                max_iter=2,
                 random_state=0,
             ),
             20_000,

@@ -67,13 +67,13 @@ def rows(client, n: int, rank: int) -> None:
     from sklearn.datasets import make_classification
 
     from manykernels import MKLClassifier
-    from manykernels.kernels import Gaussian
+    from manykernels.kernels import FourierFeatures, Gaussian
 
     X, y = make_classification(n, 8, n_informative=6, n_redundant=0, flip_y=0.1, random_state=0)
-    settings = {"kernels": [Gaussian(w) for w in (1.0, 2.0, 4.0, 8.0)], "approximation": "fourier", "rank": rank}
+    settings = {"kernels": [Gaussian(w) for w in (1.0, 2.0, 4.0, 8.0)], "approximation": FourierFeatures(rank)}
     settings |= {"norm": 1.5, "C": 100.0 / n, "random_state": 0, "tol": 1e-3}
     before, start = bytes_sent(client), time.perf_counter()
-    model = MKLClassifier(**settings, n_jobs=client).fit(X, y)
+    model = MKLClassifier(**settings, cluster=client).fit(X, y)
     seconds, sent = time.perf_counter() - start, bytes_sent(client) - before
     start = time.perf_counter()
     local = MKLClassifier(**settings).fit(X, y)

@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 from manykernels import MKLClassifier, datasets
 from manykernels.kernels import Gaussian
+from manykernels.kernels.approximate import APPROXIMATIONS
 
 WIDTHS = {"covtype": (0.5, 1.0, 2.0, 4.0, 8.0), "a9a": (1.0, 2.0, 4.0, 8.0, 16.0)}
 
@@ -59,11 +60,13 @@ def main() -> None:
         X, y, Z, w = load(name, own.rows, own.everything)
         kernels = [Gaussian(width) for width in WIDTHS[name]]
         shared = {"norm": 1.33, "C": own.C, "loss": own.loss, "tol": own.tol, "device": own.device}
-        warm = MKLClassifier(kernels, approximation=own.approximation, rank=20, **shared)
+        kinds = {kind.name: kind for kind in APPROXIMATIONS}
+        warm = MKLClassifier(kernels, approximation=kinds[own.approximation](20), **shared)
         warm.fit(X[:500], y[:500])  # pays for compilation
-        for approximation in (own.approximation, None) if own.exact else (own.approximation,):
+        asked = kinds[own.approximation](own.rank)
+        for approximation in (asked, None) if own.exact else (asked,):
             model = MKLClassifier(
-                kernels, approximation=approximation, rank=own.rank, memory_budget=own.memory, random_state=0,
+                kernels, approximation=approximation, memory_budget=own.memory, random_state=0,
                 verbose=1, **shared,
             )  # fmt: skip
             started = time.perf_counter()

@@ -63,7 +63,7 @@ def kernel_walks() -> None:
                 walk(SampleTheta(pairs, joint, labels[:, None], np.ones(n), rule))
                 taken, moved = walk(SampleTheta(pairs, joint, labels[:, None], np.ones(n), rule))
                 reading = moved * n * m * 4 * per_byte
-                model = UFOMKLClassifier(alpha=1e-3, loss=loss_name, step=step, epochs=EPOCHS, random_state=0)
+                model = UFOMKLClassifier(alpha=1e-3, loss=loss_name, step=step, max_iter=EPOCHS, random_state=0)
                 fit = seconds(lambda model=model, X=X, y=y: model.fit(X, y), repeats=1)
                 print(
                     f"{name:17s} {n:4d}  {m:5d}   {loss_name:8s}  {step:9s} {EPOCHS * n / taken:8.0f}    "

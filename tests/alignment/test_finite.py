@@ -16,7 +16,7 @@ from manykernels.alignment.finite import (
     uniform,
     upper_bound,
 )
-from manykernels.kernels import Gaussian, GaussianLadder, KernelBank
+from manykernels.kernels import Gaussian, GaussianLadder, KernelBank, NystroemFeatures
 from tests.alignment import naive
 from tests.alignment.samples import BINARY, BY_TARGET, KERNELS, TARGETS, THREE, VALUES, WEIGHT, N, X
 from tests.binding import bind_with
@@ -385,7 +385,7 @@ def test_very_wide_gaussians_are_combined_with_all_their_digits(weigh):
 
 
 def test_a_combined_kernel_that_is_no_matrix_is_written_out():
-    features = bind_with(KernelBank(KERNELS), X, approximation="nystroem", rank=N, random_state=0)
+    features = bind_with(KernelBank(KERNELS), X, approximation=NystroemFeatures(N), random_state=0)
     K = features.combine(np.ones(features.n_kernels))
     assert "array" not in K.can
     found = combined_alignment(features, np.ones(features.n_kernels), Target.of_classes(BINARY))

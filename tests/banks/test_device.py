@@ -168,9 +168,9 @@ def test_the_combined_kernel_on_a_device(monkeypatch, fits, precision):
 
 
 LADDERS = [
-    GaussianLadder([0], low=0.25, high=16.0, count=300),
+    GaussianLadder(low=0.25, high=16.0, count=300, columns=[0]),
     GaussianLadder(low=0.5, high=32.0, count=200),
-    GaussianLadder([0], low=0.1, high=1.0, count=100),
+    GaussianLadder(low=0.1, high=1.0, count=100, columns=[0]),
 ]
 
 
@@ -276,7 +276,7 @@ def test_a_bank_leaves_room_for_the_combined_kernel(monkeypatch, storage):
 def test_plain_kernels_leave_half_of_the_device_to_ladders(monkeypatch):
     monkeypatch.setattr(Device, "free_bytes", lambda self: 500_000)
     plain = [Laplacian(w) for w in np.geomspace(0.5, 5.0, 30)]
-    parts = both([*plain, GaussianLadder([0], low=0.25, high=16.0, count=300)])[1].parts
+    parts = both([*plain, GaussianLadder(low=0.25, high=16.0, count=300, columns=[0])])[1].parts
     held = sum(
         part.stack.numel() * part.stack.element_size() for part in parts[0].storages if isinstance(part, Matrices)
     )
@@ -287,7 +287,7 @@ def test_plain_kernels_leave_half_of_the_device_to_ladders(monkeypatch):
 
 def test_a_working_set_that_comes_back_takes_the_room_that_there_is():
     triangle = 4 * N * (N + 1) // 2
-    kernels = [*some_kernels(), GaussianLadder([0], low=0.25, high=16.0, count=300)]
+    kernels = [*some_kernels(), GaussianLadder(low=0.25, high=16.0, count=300, columns=[0])]
     bank, exact = both(kernels, memory_budget=2 * 5 * triangle)[1], both(kernels)[0]
     chosen = np.array([12, 3, 0, 9, 1, 2, 4])
     part = bank.parts[0].subset(chosen)

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from manykernels.compute.gpu import has_device
-from manykernels.kernels import KernelBank
-from tests.binding import bind_with
+from manykernels.kernels import KernelBank, NystroemFeatures
+from tests.binding import bind_with, features_of
 from tests.contracts.truth import NORMALIZATIONS, SETS, train_and_test
 
 FINITE = frozenset(
@@ -177,7 +177,7 @@ def make(kind, kernels=None, X=None, *, workers=None, precision="single", **sett
     if how == "product":
         return bind_with(bank, X, combination="product", **settings)
     if how in ("nystroem", "fourier"):
-        options = {"approximation": how, "rank": 64, "random_state": 0, "precision": precision}
+        options = {"approximation": features_of(how, 64), "random_state": 0, "precision": precision}
         return bind_with(bank, X, **options, **device, **settings)
     storage = how if how in ("packed", "factors", "recomputed", "rows") else "auto"
     return bind_with(bank, X, storage=storage, precision=precision, **device, **settings)
@@ -191,7 +191,7 @@ def on_workers(how, bank, X, client, *, precision, sample_weight=None, normalize
     if how == "kernels":
         return bind_with(bank, X, sample_weight=sample_weight, memory_budget=1, **options)
     source, _ = cluster.load_rows(client, X, np.arange(len(X)) % 2.0, sample_weight, False)
-    approximation = {"approximation": "nystroem", "rank": 64, "random_state": 0}
+    approximation = {"approximation": NystroemFeatures(64), "random_state": 0}
     return bind_with(bank, source, targets=Targets(1.0), **approximation, **options)
 
 

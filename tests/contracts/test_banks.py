@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from manykernels.banks import Approximation, Placement, Recipe, bind
+from manykernels.banks import Placement, Recipe, bind
 from manykernels.compute.gpu import Device, has_device
 from manykernels.core.protocols import Bank
 from manykernels.core.solver import Solver
@@ -14,7 +14,7 @@ from manykernels.kernels import Dirichlet, Gaussian, KernelBank, Linear, Polynom
 from manykernels.losses import Hinge
 from manykernels.norms import LpNorm
 from manykernels.problem import Problem
-from tests.binding import bind_with
+from tests.binding import bind_with, features_of
 from tests.contracts.making import (
     FINITE,
     KINDS,
@@ -677,7 +677,7 @@ def test_what_a_solver_may_take_is_what_the_plan_says_and_beside_a_tail_no_more(
     options = {"device": "torch:cpu"} if where else {}
     counts_itself = how in ("nystroem", "fourier")
     if counts_itself:
-        options["approximation"] = Approximation(how, 64)
+        options["approximation"] = features_of(how, 64)
     storage = how if how in ("packed", "factors", "recomputed", "rows") else "auto"
     for spare in (None, 10**7):
         place = Placement(10**8, storage=storage, spare=spare, **options)

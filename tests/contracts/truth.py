@@ -87,9 +87,9 @@ LIST = [
 ]
 # Fewer widths than nodes on one, and more on the other; the third shares its columns with the first.
 LADDERS = [
-    GaussianLadder(FEATURES, 0.5, 8.0, 40),
-    GaussianLadder([1, 2], 0.7, 3.0, 5),
-    GaussianLadder(FEATURES, 0.6, 2.0, 7, group="narrow"),
+    GaussianLadder(0.5, 8.0, 40, columns=FEATURES),
+    GaussianLadder(0.7, 3.0, 5, columns=[1, 2]),
+    GaussianLadder(0.6, 2.0, 7, group="narrow", columns=FEATURES),
 ]
 PLAIN = [LIST[k] for k in (1, 3, 0, 8)]
 SMALL = [LIST[k] for k in (0, 1, 2, 5, 8)]

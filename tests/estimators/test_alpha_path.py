@@ -11,7 +11,7 @@ from tests.estimators.test_ufo import X2, Y2
 
 def test_the_path_begins_with_no_kernel_and_takes_in_more():
     kernels = standard_bank(X2)
-    path = ufo_path(kernels, X2, Y2, n_alphas=6, epochs=30, random_state=0)
+    path = ufo_path(kernels, X2, Y2, n_alphas=6, max_iter=30, random_state=0)
     counts = [point.n_kernels for point in path]
     assert counts[0] == 0
     assert counts == sorted(counts)
@@ -19,7 +19,7 @@ def test_the_path_begins_with_no_kernel_and_takes_in_more():
     alphas = [point.alpha for point in path]
     assert alphas == sorted(alphas, reverse=True)
     assert path[0].model.objective_ == pytest.approx(len(Y2))  # the losses at 0
-    cold = UFOMKLClassifier(kernels, alpha=alphas[3], epochs=200, random_state=0).fit(X2, Y2)
+    cold = UFOMKLClassifier(kernels, alpha=alphas[3], max_iter=200, random_state=0).fit(X2, Y2)
     assert path[3].model.objective_ == pytest.approx(cold.objective_, rel=0.01)
 
 

@@ -6,18 +6,21 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
 
 from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, load
-from manykernels.banks import Approximation, Placement, Recipe, bind
+from manykernels.banks import Placement, Recipe, bind
 from manykernels.compute.feature_table import FeatureTable
 from manykernels.compute.gpu import has_device
 from manykernels.compute.threads import parallel
 from manykernels.datasets import ParquetRows
-from manykernels.kernels import Gaussian, Kernel, KernelBank, Linear, Polynomial
+from manykernels.kernels import FourierFeatures, Gaussian, Kernel, KernelBank, Linear, NystroemFeatures, Polynomial
 from manykernels.losses import EpsilonInsensitive, Hinge, Huber, Logistic, Quantile, Squared, SquaredHinge
 from manykernels.norms import LpNorm
 from manykernels.outer.automatic import automatic
 from manykernels.problem import Problem
+from tests.binding import features_of
 
 needs_torch = pytest.mark.skipif(not has_device("torch:cpu"), reason="needs torch")
 KERNELS = [Gaussian(0.7), Gaussian(2.0), Gaussian(1.0, columns=[0]), Linear()]
@@ -41,7 +44,7 @@ def test_equals_the_approximate_kernels_written_out(loss, p, C, intercept):
         KernelBank(KERNELS),
         X,
         Recipe(normalize=None),
-        Placement(approximation=Approximation("nystroem", 40), precision="double"),
+        Placement(approximation=NystroemFeatures(40), precision="double"),
         seed=0,
     )
     written = bind(
@@ -58,7 +61,7 @@ def test_equals_the_approximate_kernels_written_out(loss, p, C, intercept):
 
 def test_epsilon_insensitive_regression_and_files(tmp_path):
     X, y = data()
-    model = MKLRegressor(KERNELS, loss="epsilon_insensitive", approximation="nystroem", rank=60, random_state=0)
+    model = MKLRegressor(KERNELS, loss="epsilon_insensitive", approximation=NystroemFeatures(60), random_state=0)
     model.fit(X, y)
     exact = MKLRegressor(KERNELS, loss="epsilon_insensitive").fit(X, y)
     assert model.converged_
@@ -79,7 +82,7 @@ def test_where_features_are_held_changes_nothing(place, monkeypatch):
         KernelBank(KERNELS),
         X,
         Recipe(center=True),
-        Placement(approximation=Approximation("nystroem", 40), budget=budget),
+        Placement(approximation=NystroemFeatures(40), budget=budget),
         seed=0,
     )
     words = {"memory": "in memory", "file": "temporary file", "nowhere": "in each pass"}[place]
@@ -88,7 +91,7 @@ def test_where_features_are_held_changes_nothing(place, monkeypatch):
         KernelBank(KERNELS),
         X,
         Recipe(center=True),
-        Placement(approximation=Approximation("nystroem", 40), budget=10**9),
+        Placement(approximation=NystroemFeatures(40), budget=10**9),
         seed=0,
     )
     assert np.allclose(bank.quad_forms(score), reference.quad_forms(score), rtol=1e-5)
@@ -96,9 +99,8 @@ def test_where_features_are_held_changes_nothing(place, monkeypatch):
 
 @pytest.mark.parametrize(("rank", "words"), [(0, "rank must be"), (1.5, "rank must be"), (True, "rank must be")])
 def test_bad_ranks(rank, words):
-    X, score = data(40)
     with pytest.raises(ValueError, match=words):
-        MKLClassifier(KERNELS, approximation="nystroem", rank=rank).fit(X, score > 0)
+        NystroemFeatures(rank)
 
 
 def on_disk(X, folder, kind):
@@ -113,8 +115,8 @@ def on_disk(X, folder, kind):
 def test_tables_on_disk(tmp_path, kind):
     X, score = data()
     rows, y = on_disk(X, tmp_path, kind), score > 0
-    model = MKLClassifier(KERNELS, approximation="nystroem", rank=300, random_state=0, tol=1e-4).fit(rows, y)
-    held = MKLClassifier(KERNELS, approximation="nystroem", rank=300, random_state=0, tol=1e-4).fit(
+    model = MKLClassifier(KERNELS, approximation=NystroemFeatures(300), random_state=0, tol=1e-4).fit(rows, y)
+    held = MKLClassifier(KERNELS, approximation=NystroemFeatures(300), random_state=0, tol=1e-4).fit(
         X.astype(np.float32), y
     )
     assert model.objective_ == pytest.approx(held.objective_, rel=2e-3)
@@ -129,7 +131,7 @@ def test_parquet_rows_and_names(tmp_path):
     assert rows.shape == (50, 3)
     assert np.allclose(rows[[49, 3, 20]], X[[49, 3, 20]].astype(np.float32))
     assert np.allclose(rows[5:9], X[5:9].astype(np.float32))
-    model = MKLRegressor([Gaussian(1.0, columns="b")], approximation="nystroem", rank=10, random_state=0)
+    model = MKLRegressor([Gaussian(1.0, columns="b")], approximation=NystroemFeatures(10), random_state=0)
     assert model.fit(rows, score).kernel_names_ == ["Gaussian(width=1) on b"]
     assert model.feature_names_in_.tolist() == ["a", "b", "c"]
     with pytest.raises(ValueError, match="no column 'z'"):
@@ -140,7 +142,7 @@ def test_parquet_rows_and_names(tmp_path):
 def test_sparse_matrices(approximation):
     X, score = data()
     X[np.abs(X) < 0.7] = 0.0
-    options = {"approximation": approximation, "rank": 300, "random_state": 0, "tol": 1e-4}
+    options = {"approximation": features_of(approximation, 300), "random_state": 0, "tol": 1e-4}
     dense = MKLClassifier([Gaussian(1.0), Linear()], **options).fit(X, score > 0)
     sparse = MKLClassifier([Gaussian(1.0), Linear()], **options).fit(sp.csr_matrix(X), score > 0)
     assert dense.objective_ == pytest.approx(sparse.objective_, rel=3e-4)
@@ -152,8 +154,8 @@ def test_bad_rows_on_disk(tmp_path):
     X[41, 1] = np.nan
     rows = on_disk(X, tmp_path, "memory map")
     with pytest.raises(ValueError, match="first in row 41"):
-        MKLClassifier(KERNELS, approximation="nystroem", rank=10).fit(rows, score > 0)
-    model = MKLClassifier(KERNELS, approximation="nystroem", rank=10).fit(X[:40], score[:40] > 0)
+        MKLClassifier(KERNELS, approximation=NystroemFeatures(10)).fit(rows, score > 0)
+    model = MKLClassifier(KERNELS, approximation=NystroemFeatures(10)).fit(X[:40], score[:40] > 0)
     with pytest.raises(ValueError, match="expecting 3 features"):
         model.predict(on_disk(X[:, :2], tmp_path, "memory map"))
 
@@ -162,13 +164,15 @@ def test_centered_cosine_and_missing_views():
     X, score = data()
     exact = {"normalize": "cosine", "center": True, "C": 10.0}
     kernels = [Gaussian(2.0), Linear()]
-    model = MKLClassifier(kernels, approximation="nystroem", rank=299, random_state=0, **exact).fit(X, score > 0)
+    model = MKLClassifier(kernels, approximation=NystroemFeatures(299), random_state=0, **exact).fit(X, score > 0)
     other = MKLClassifier(kernels, **exact).fit(X, score > 0)
     assert model.objective_ == pytest.approx(other.objective_, rel=2e-3)
     assert np.allclose(model.decision_function(X), other.decision_function(X), atol=0.05)
     X[:40, 0] = np.nan
     views = [Gaussian(1.0, columns=[0]), Gaussian(1.0, columns=[1, 2])]
-    model = MKLClassifier(views, approximation="nystroem", rank=299, random_state=0, missing="ignore").fit(X, score > 0)
+    model = MKLClassifier(views, approximation=NystroemFeatures(299), random_state=0, missing="ignore").fit(
+        X, score > 0
+    )
     other = MKLClassifier(views, missing="ignore").fit(X, score > 0)
     assert model.objective_ == pytest.approx(other.objective_, rel=2e-3)
     assert np.allclose(model.weights_, other.weights_, atol=0.02)
@@ -177,13 +181,13 @@ def test_centered_cosine_and_missing_views():
 def test_waves_are_for_gaussian_kernels():
     X, score = data(40)
     with pytest.raises(TypeError, match="'fourier' needs Gaussian kernels"):
-        MKLClassifier([Polynomial(9)], approximation="fourier", rank=10).fit(X, score > 0)
+        MKLClassifier([Polynomial(9)], approximation=FourierFeatures(10)).fit(X, score > 0)
 
 
 @pytest.mark.parametrize("share", [0.2, 0.01])
 def test_a_share_of_the_trace(share):
     X, score = data(400)
-    model = MKLClassifier([Gaussian(1.0), Gaussian(4.0)], approximation="nystroem", rank=share, random_state=0)
+    model = MKLClassifier([Gaussian(1.0), Gaussian(4.0)], approximation=NystroemFeatures(share), random_state=0)
     errors = model.fit(X, score > 0).approximation_error_
     assert np.all(errors <= share)
     assert model.ranks_[0] > model.ranks_[1]
@@ -192,7 +196,7 @@ def test_a_share_of_the_trace(share):
 def test_a_kernel_for_each_class_at_the_same_time():
     X, score = data()
     y = np.digitize(score, [-0.7, 0.7])
-    options = {"approximation": "nystroem", "rank": 30, "random_state": 0, "shared_weights": False}
+    options = {"approximation": NystroemFeatures(30), "random_state": 0, "shared_weights": False}
     one = MKLClassifier(KERNELS, **options).fit(X, y)
     two = MKLClassifier(KERNELS, **options, n_jobs=2).fit(X, y)
     assert np.array_equal(one.weights_, two.weights_)
@@ -202,7 +206,7 @@ def test_a_kernel_for_each_class_at_the_same_time():
 def test_absolute_losses_at_large_C():
     X, score = data(120)
     options = {"loss": "epsilon_insensitive", "epsilon": 0.0, "C": 1000.0, "tol": 1e-4}
-    model = MKLRegressor(KERNELS, approximation="nystroem", rank=120, random_state=0, **options).fit(X, score)
+    model = MKLRegressor(KERNELS, approximation=NystroemFeatures(120), random_state=0, **options).fit(X, score)
     assert model.converged_
     assert model.objective_ == pytest.approx(MKLRegressor(KERNELS, **options).fit(X, score).objective_, rel=1e-3)
 
@@ -224,7 +228,7 @@ def test_each_kernel_has_its_own_approximation():
         KernelBank([Gaussian(1.0), Exponential(1.0)]),
         X,
         Recipe(normalize=None),
-        Placement(approximation=Approximation("nystroem", 60)),
+        Placement(approximation=NystroemFeatures(60)),
         seed=0,
     )
     forms = bank.quad_forms(np.ones(60))
@@ -246,7 +250,7 @@ def test_centering_is_done_before_rounding():
             KernelBank([Linear([0]), Linear([1])]),
             X,
             Recipe(center=True),
-            Placement(approximation=Approximation("nystroem", 2)),
+            Placement(approximation=NystroemFeatures(2)),
             seed=0,
         )
     assert bank.scale[0] == pytest.approx(1.0 / X[:, 0].var(), rel=1e-4)
@@ -256,7 +260,7 @@ def test_centering_is_done_before_rounding():
 def test_features_are_unique_and_model_files_rely_on_that(tmp_path):
     """By a Cholesky factor, not by eigenvectors, whose signs are the library's choice: a file holds vectors on them."""
     X, score = data(100)
-    model = MKLClassifier([Gaussian(1.0)], approximation="nystroem", rank=40, random_state=0).fit(X, score > 0)
+    model = MKLClassifier([Gaussian(1.0)], approximation=NystroemFeatures(40), random_state=0).fit(X, score > 0)
     (entry,) = model._predictors[0].kernel.bound
     landmarks = entry.kernel.landmarks
     lower = np.linalg.cholesky(Gaussian(1.0).compute(landmarks, landmarks))
@@ -270,7 +274,7 @@ def test_features_are_unique_and_model_files_rely_on_that(tmp_path):
 
 def test_attributes_of_an_approximation_go_with_it():
     X, score = data(60)
-    model = MKLClassifier(KERNELS, approximation="nystroem", rank=10).fit(X, score > 0)
+    model = MKLClassifier(KERNELS, approximation=NystroemFeatures(10)).fit(X, score > 0)
     assert not hasattr(model.set_params(approximation=None).fit(X, score > 0), "approximation_error_")
 
 
@@ -278,7 +282,7 @@ def test_a_view_that_no_sample_has_and_a_kernel_that_is_zero():
     X, score = data(80)
     X[:, 0] = np.nan
     model = MKLClassifier(
-        [Gaussian(1.0, columns=[0]), Gaussian(1.0, columns=[1, 2])], missing="ignore", approximation="nystroem", rank=9
+        [Gaussian(1.0, columns=[0]), Gaussian(1.0, columns=[1, 2])], missing="ignore", approximation=NystroemFeatures(9)
     )
     with pytest.warns(UserWarning, match="zero on the training data"):
         assert model.fit(X, score > 0).weights_[0] == 0.0
@@ -286,7 +290,7 @@ def test_a_view_that_no_sample_has_and_a_kernel_that_is_zero():
     zero = Polynomial(5, coef0=0.0, columns=[1, 2, 3, 4])
     for kernels in ([Gaussian(1.0), zero], [zero, Gaussian(1.0)]):
         with pytest.warns(UserWarning, match="zero on the training data"):
-            model = MKLClassifier(kernels, approximation="nystroem", rank=5, random_state=0).fit(X, score > 0)
+            model = MKLClassifier(kernels, approximation=NystroemFeatures(5), random_state=0).fit(X, score > 0)
         assert model.weights_[kernels.index(zero)] == 0.0
 
 
@@ -298,7 +302,7 @@ def test_tables_on_disk_where_they_cannot_be_used(tmp_path):
             estimator.fit(rows, score > 0)
     assert np.array_equal(pickle.loads(pickle.dumps(rows))[:5], rows[:5])
     mapped = on_disk(X, tmp_path, "memory map")
-    model = MKLClassifier(KERNELS, approximation="nystroem", rank=20, random_state=0).fit(mapped, score > 0)
+    model = MKLClassifier(KERNELS, approximation=NystroemFeatures(20), random_state=0).fit(mapped, score > 0)
     assert model.kernel(mapped).shape == (60, 60)
     assert MKLClassifier(KERNELS).fit(X, score > 0).predict(mapped).shape == (60,)
     with pytest.raises(ValueError, match="sample_weight must be positive"):
@@ -309,7 +313,7 @@ def test_missing_views_on_disk(tmp_path):
     X, score = data(90)
     X[:20, 1:] = np.nan
     views = [Gaussian(1.0, columns=[0]), Gaussian(1.0, columns=[1, 2])]
-    model = MKLClassifier(views, missing="ignore", approximation="nystroem", rank=80, random_state=0)
+    model = MKLClassifier(views, missing="ignore", approximation=NystroemFeatures(80), random_state=0)
     model.fit(on_disk(X, tmp_path, "memory map"), score > 0)
     X[0, 1] = 0.0
     rows = on_disk(X, tmp_path, "memory map")
@@ -321,13 +325,13 @@ def test_missing_views_on_disk(tmp_path):
 
 def test_values_beyond_single_precision():
     X, score = data(100)
-    model = MKLClassifier([Linear()], approximation="nystroem", rank=5, random_state=0).fit(1e21 * X, score > 0)
+    model = MKLClassifier([Linear()], approximation=NystroemFeatures(5), random_state=0).fit(1e21 * X, score > 0)
     assert model.score(1e21 * X, score > 0) > 0.8
 
 
 def test_cosines_tell_what_was_lost():
     X, score = data(200)
-    model = MKLClassifier([Gaussian(0.2)], approximation="nystroem", rank=5, normalize="cosine", random_state=0)
+    model = MKLClassifier([Gaussian(0.2)], approximation=NystroemFeatures(5), normalize="cosine", random_state=0)
     assert model.fit(X, score > 0).approximation_error_[0] > 0.9
 
 
@@ -342,7 +346,7 @@ def test_the_centered_kernel_of_an_approximation(tmp_path):
     X, score = data(120)
     settings = {"norm": 2, "center": True, "tol": 1e-6}
     exact = MKLClassifier([Gaussian(1.0), Gaussian(3.0)], **settings).fit(X, score > 0)
-    model = MKLClassifier(exact.kernels, **settings, approximation="nystroem", rank=120, random_state=0)
+    model = MKLClassifier(exact.kernels, **settings, approximation=NystroemFeatures(120), random_state=0)
     model.fit(X, score > 0).save(tmp_path / "model.mkl")
     for own in (model, load(tmp_path / "model.mkl")):
         np.testing.assert_allclose(own.kernel(X, X[:9]), exact.kernel(X, X[:9]), atol=1e-3)
@@ -356,8 +360,8 @@ def test_centering_needs_samples_with_all_views(approximation):
     gaps = X.copy()
     gaps[::4, :2] = np.nan
     kernels = [Gaussian(1.0, columns=[0, 1]), Gaussian(1.0, columns=[2])]
-    settings = {"center": True, "missing": "ignore", "norm": 2, "rank": 20, "random_state": 0}
-    model = MKLClassifier(kernels, approximation=approximation, **settings)
+    settings = {"center": True, "missing": "ignore", "norm": 2, "random_state": 0}
+    model = MKLClassifier(kernels, approximation=features_of(approximation, 20), **settings)
     with pytest.raises(ValueError, match="center=True needs samples that have all views"):
         model.fit(gaps, score > 0)
     with pytest.raises(ValueError, match="center=True needs samples that have all views"):
@@ -366,7 +370,7 @@ def test_centering_needs_samples_with_all_views(approximation):
 
 def test_probabilities_of_a_table_on_disk(tmp_path):
     X, score = data(150)
-    settings = {"approximation": "nystroem", "rank": 20, "random_state": 0, "probability": True}
+    settings = {"approximation": NystroemFeatures(20), "random_state": 0, "probability": True}
     model = MKLClassifier(KERNELS, **settings).fit(on_disk(X, tmp_path, "parquet"), score > 0)
     assert np.mean(model.predict_proba(X).argmax(axis=1) == (score > 0)) > 0.8
 
@@ -378,7 +382,7 @@ def test_samples_of_tiny_weight(device, C, tiny):
     X, score = data(200)
     weight = np.where(X[:, 0] > -0.5, 1.0, tiny)
     kernels = [Gaussian(0.7), Gaussian(2.0), Polynomial(2)]
-    settings = {"norm": 2, "C": C, "approximation": "nystroem", "rank": 30, "random_state": 0, "device": device}
+    settings = {"norm": 2, "C": C, "approximation": NystroemFeatures(30), "random_state": 0, "device": device}
     model = MKLClassifier(kernels, **settings).fit(X, score > 0.3, sample_weight=weight)
     assert model.converged_
 
@@ -387,8 +391,39 @@ def test_samples_of_tiny_weight(device, C, tiny):
 @pytest.mark.parametrize(("epsilon", "intercept", "shift"), [(1.0, True, 5.0), (3.0, True, 0.0), (1.5, False, 0.0)])
 def test_targets_inside_the_tube_need_no_kernel(device, epsilon, intercept, shift):
     X, _ = data(100)
-    settings = {"approximation": "nystroem", "rank": 20, "random_state": 0, "fit_intercept": intercept}
+    settings = {"approximation": NystroemFeatures(20), "random_state": 0, "fit_intercept": intercept}
     model = MKLRegressor(KERNELS, loss="epsilon_insensitive", epsilon=epsilon, device=device, **settings)
     model.fit(X, np.sin(X[:, 0]) + shift)
     assert model.converged_
     assert model.objective_ == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_name_stands_for_an_object_with_the_default_rank(tmp_path):
+    X, score = data(60)
+    with pytest.warns(UserWarning, match="so many features"):
+        named, given = (
+            MKLClassifier(KERNELS, approximation=features, random_state=0).fit(X, score > 0)
+            for features in ("fourier", FourierFeatures(1000))
+        )
+    np.testing.assert_array_equal(named.decision_function(X), given.decision_function(X))
+
+
+def test_an_approximation_is_cloned_searched_and_saved(tmp_path):
+    X, score = data(60)
+    options = {"approximation": [None, NystroemFeatures(5), FourierFeatures(0.5)]}
+    search = GridSearchCV(MKLClassifier([Gaussian(1.0)], random_state=0), options, cv=2).fit(X, score > 0)
+    assert search.best_params_["approximation"] in options["approximation"]
+    model = MKLClassifier([Gaussian(1.0)], approximation=NystroemFeatures(rank=5), random_state=0)
+    assert clone(model).approximation == model.approximation
+    assert "approximation=NystroemFeatures(rank=5)" in repr(model)
+    model.fit(X, score > 0).save(tmp_path / "model.mkl")
+    for again in (load(tmp_path / "model.mkl"), pickle.loads(pickle.dumps(model))):
+        assert again.approximation == NystroemFeatures(5)
+        np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+
+
+@pytest.mark.parametrize("given", ["nystrom", 100, NystroemFeatures])
+def test_what_is_no_approximation_is_refused(given):
+    X, score = data(40)
+    with pytest.raises(ValueError, match="approximation must be None, 'nystroem', NystroemFeatures"):
+        MKLClassifier(KERNELS, approximation=given).fit(X, score > 0)

@@ -12,13 +12,14 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
 
 from manykernels import MKLClassifier
-from manykernels.banks import Approximation, Placement, Recipe, bind
+from manykernels.banks import Placement, Recipe, bind
 from manykernels.compute.feature_table import FeatureTable
-from manykernels.kernels import Gaussian, KernelBank, Linear
+from manykernels.kernels import Gaussian, KernelBank, Linear, NystroemFeatures
 from manykernels.losses import EpsilonInsensitive, Hinge, Huber, Logistic, Quantile, Squared, SquaredHinge
 from manykernels.norms import LpNorm
 from manykernels.outer.automatic import automatic
 from manykernels.problem import Problem
+from tests.binding import features_of
 
 N = 44
 LOSSES = [Hinge(), SquaredHinge(), Logistic(), Squared(), EpsilonInsensitive(0.1), Quantile(0.8), Huber(0.5)]
@@ -84,9 +85,7 @@ def optimum(parts, y, loss, p, C):
 def test_the_optimum_of_a_cone_solver(loss, p, C, rank):
     X, score = data()
     y = score if loss.regression else np.where(score > 0, 1.0, -1.0)
-    bank = bind(
-        KernelBank(KERNELS), X, Recipe(normalize=None), Placement(approximation=Approximation("nystroem", rank)), seed=0
-    )
+    bank = bind(KernelBank(KERNELS), X, Recipe(normalize=None), Placement(approximation=NystroemFeatures(rank)), seed=0)
     assert bank.has_few_samples == (rank > N)
     found = automatic(Problem(bank, loss, LpNorm(p), y[None], np.full((1, N), C)), tol=1e-4)
     best = optimum([features(entry.kernel, X[:, entry.positions]) for entry in bank.bound], y, loss, p, C)
@@ -104,7 +103,7 @@ def test_the_estimator_converges(approximation, loss, C, rank):
     kernels = [KERNELS[0], KERNELS[1]]
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "approximation=")
-        model = MKLClassifier(kernels, approximation=approximation, rank=rank, loss=loss, C=C, random_state=0)
+        model = MKLClassifier(kernels, approximation=features_of(approximation, rank), loss=loss, C=C, random_state=0)
         model.fit(X, score > 0)
     assert model.converged_
     assert abs(model.gap_) <= model.tol
@@ -115,7 +114,7 @@ def test_the_estimator_converges(approximation, loss, C, rank):
 def test_squared_hinge_walls_on_fewer_features_than_samples(approximation, tol):
     X, y = load_breast_cancer(return_X_y=True)
     kernels = [Gaussian(width) for width in (2.0, 5.0, 15.0)]
-    settings = {"approximation": approximation, "rank": 20, "tol": tol, "random_state": 0}
+    settings = {"approximation": features_of(approximation, 20), "tol": tol, "random_state": 0}
     model = MKLClassifier(kernels, norm=1, loss="squared_hinge", C=1e6, **settings).fit(scale(X), y)
     assert model.ranks_.sum() < len(X)
     assert model.converged_
@@ -125,7 +124,7 @@ def test_squared_hinge_walls_on_fewer_features_than_samples(approximation, tol):
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 def test_one_kernel_has_no_weights_to_search_for(loss):
     X, y = load_breast_cancer(return_X_y=True)
-    settings = {"approximation": "nystroem", "rank": 40, "random_state": 0}
+    settings = {"approximation": NystroemFeatures(40), "random_state": 0}
     model = MKLClassifier([Gaussian(5.0)], norm=1, loss=loss, C=1e3, **settings).fit(scale(X), y)
     assert model.converged_
     assert model.n_inner_solves_ <= 5
@@ -134,7 +133,7 @@ def test_one_kernel_has_no_weights_to_search_for(loss):
 @pytest.mark.parametrize("loss", [Hinge(), SquaredHinge()], ids=repr)
 def test_a_quick_method_that_fails_is_given_less(loss):
     X, y = load_breast_cancer(return_X_y=True)
-    bank = bind([Gaussian(5.0)], scale(X), placement=Placement(approximation=Approximation("nystroem", 60)), seed=0)
+    bank = bind([Gaussian(5.0)], scale(X), placement=Placement(approximation=NystroemFeatures(60)), seed=0)
     hard = Problem(bank, loss, LpNorm(1), np.where(y > 0, 1.0, -1.0)[None], np.full((1, len(y)), 1e6))
     K = bank.combine(np.ones(1))
     for failures in (1, 2, 3):
@@ -148,7 +147,7 @@ def test_a_quick_method_that_fails_is_given_less(loss):
 
 def test_no_more_features_than_distinct_samples_or_than_the_kernel_has():
     X, score = data()
-    with pytest.warns(UserWarning, match="no fewer features than"):
+    with pytest.warns(UserWarning, match="makes so many features that"):
         model = MKLClassifier(KERNELS, approximation="nystroem", random_state=0).fit(X, score > 0)
     distinct = [len(np.unique(X[:, columns], axis=0)) for columns in ([0, 1, 2], [0], [2], [0, 1])]
     assert np.all(model.ranks_ <= distinct)
@@ -159,7 +158,7 @@ def test_no_more_features_than_distinct_samples_or_than_the_kernel_has():
 def exact_kernels_are_named(rank, n=200, **settings):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, 3))
-    model = MKLClassifier([Gaussian(w) for w in (0.3, 0.5, 0.8)], approximation="nystroem", rank=rank, **settings)
+    model = MKLClassifier([Gaussian(w) for w in (0.3, 0.5, 0.8)], approximation=NystroemFeatures(rank), **settings)
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         model.fit(X, X[:, 0] > 0)
@@ -169,8 +168,8 @@ def exact_kernels_are_named(rank, n=200, **settings):
 def test_where_exact_kernels_cost_no_more_that_is_said_once():
     (words,) = exact_kernels_are_named(150)
     assert re.fullmatch(
-        r"approximation='nystroem' makes no fewer features than there are samples, 200, so the exact kernels "
-        r"\(.* of memory\) cost no more: take approximation=None or a lower rank\.",
+        r"approximation='nystroem' makes so many features that the exact kernels of 200 samples \(.* of memory\) "
+        r"cost no more: take approximation=None or a lower rank\.",
         words,
     )
     assert exact_kernels_are_named(40) == []
@@ -184,7 +183,7 @@ def test_what_does_not_fit_is_refused_before_the_work(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2500, 5))
     monkeypatch.setattr(FeatureTable, "_fill", lambda *_: pytest.fail("the work has begun"))
-    model = MKLClassifier([Gaussian(0.3)], approximation="nystroem", rank=1000, memory_budget="10MB")
+    model = MKLClassifier([Gaussian(0.3)], approximation=NystroemFeatures(1000), memory_budget="10MB")
     with pytest.raises(MemoryError, match=r"^The memory budget leaves .* for kernels, but their landmarks need .* MB"):
         model.fit(X, X[:, 0] > 0)
 
@@ -203,7 +202,7 @@ def test_predictions_take_little_memory_however_many_features_there_are():
     rng = np.random.default_rng(0)
     X, Z = rng.normal(size=(600, 6)), rng.normal(size=(5000, 6))
     kernels = [Gaussian(width) for width in (1.0, 1.5, 2.0)]
-    settings = {"approximation": "nystroem", "rank": 500, "norm": 2, "max_iter": 1, "random_state": 0}
+    settings = {"approximation": NystroemFeatures(500), "norm": 2, "max_iter": 1, "random_state": 0}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = MKLClassifier(kernels, **settings).fit(X, X[:, 0] > 0)

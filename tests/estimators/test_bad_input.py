@@ -100,7 +100,10 @@ FOR_BOTH = [
     {"kernels": [Gaussian]},
 ]
 CLASSIFIER = [
-    {"multi_class": "ovo"},
+    {"approximation": "ovo"},
+    {"n_jobs": "dask"},
+    {"n_jobs": 0},
+    {"n_jobs": 1.5},
     {"class_weight": {-1: -1.0, 1: 1.0}},
     {"class_weight": {-1: np.nan, 1: 1.0}},
     {"class_weight": {-1: 0.0, 1: 0.0}},
@@ -603,7 +606,7 @@ def test_ctrl_c_ends_a_path_with_the_best_model_of_its_point():
     assert [(point.C, point.norm, point.interrupted) for point in path] == [(0.1, 1.5, False), (1.0, 1.5, True)]
     assert_usable(path[-1].model, 2)
     with listen(interrupt_in_fit(2)):
-        alphas = ufo_path(KERNELS, X, Y, alphas=[0.1, 0.01, 0.001], epochs=20, random_state=0)
+        alphas = ufo_path(KERNELS, X, Y, alphas=[0.1, 0.01, 0.001], max_iter=20, random_state=0)
     assert [(point.alpha, point.interrupted) for point in alphas] == [(0.1, False), (0.01, True)]
 
 

@@ -20,7 +20,17 @@ from manykernels import (
     load,
 )
 from manykernels.estimators import Contributions
-from manykernels.kernels import Gaussian, GaussianLadder, KernelBank, Linear, PowerOfSum, RandomFourier
+from manykernels.kernels import (
+    FourierFeatures,
+    Gaussian,
+    GaussianLadder,
+    KernelBank,
+    Linear,
+    NystroemFeatures,
+    PowerOfSum,
+    RandomFourier,
+)
+from tests.binding import features_of
 
 X, y = load_wine(return_X_y=True)
 X = StandardScaler().fit_transform(X)
@@ -57,8 +67,8 @@ def assert_sums(model, Z=NEW):
         {"norm": 2.0, "normalize": "cosine", "center": True},
         {"shared_weights": False},
         {"norm": 2.0, "loss": "logistic"},
-        {"norm": 2.0, "approximation": "nystroem", "rank": 20, "random_state": 0},
-        {"norm": 2.0, "approximation": "nystroem", "rank": 20, "random_state": 0, "center": True},
+        {"norm": 2.0, "approximation": NystroemFeatures(20), "random_state": 0},
+        {"norm": 2.0, "approximation": NystroemFeatures(20), "random_state": 0, "center": True},
     ],
     ids=str,
 )
@@ -79,10 +89,10 @@ def test_the_parts_of_a_classifier_sum_to_its_decision(parameters, classes):
     [
         MKLRegressor(KERNELS, norm=2.0),
         MKLRegressor(
-            [Gaussian(2.0), Gaussian(4.0)], approximation="fourier", rank=20, center=True, norm=2.0, random_state=0
+            [Gaussian(2.0), Gaussian(4.0)], approximation=FourierFeatures(20), center=True, norm=2.0, random_state=0
         ),
         MKLRegressorCV(KERNELS, Cs=[1.0], norms=[2.0], cv=2),
-        UFOMKLRegressor(KERNELS, epochs=3, random_state=0),
+        UFOMKLRegressor(KERNELS, max_iter=3, random_state=0),
         TwoStageMKLRegressor(KERNELS, random_state=0),
     ],
     ids=lambda model: type(model).__name__,
@@ -97,9 +107,9 @@ def test_the_parts_of_a_regressor_sum_to_its_prediction(model):
     [
         MKLClassifierCV(KERNELS, Cs=[1.0], norms=[2.0], cv=2),
         TwoStageMKLClassifier(KERNELS, random_state=0),
-        UFOMKLClassifier(KERNELS, epochs=3, random_state=0),
-        UFOMKLClassifier(KERNELS, epochs=3, loss="multiclass_hinge", random_state=0),
-        UFOMKLClassifier(KERNELS, epochs=3, average=True, step="gradient", random_state=0),
+        UFOMKLClassifier(KERNELS, max_iter=3, random_state=0),
+        UFOMKLClassifier(KERNELS, max_iter=3, loss="multiclass_hinge", random_state=0),
+        UFOMKLClassifier(KERNELS, max_iter=3, average=True, step="gradient", random_state=0),
         UFOMKLClassifier([Linear(), RandomFourier(2.0)], features="explicit", random_state=0),
     ],
     ids=str,
@@ -111,7 +121,7 @@ def test_two_classes_have_one_task_whatever_the_estimator(model):
 def test_a_stream_and_several_classes_of_ufo():
     model = UFOMKLClassifier(KERNELS, random_state=0).partial_fit(X, y, classes=[0, 1, 2])
     assert assert_sums(model).values.shape[1] == 3
-    assert assert_sums(UFOMKLClassifier(KERNELS, epochs=3, average=True, step="gradient").fit(X, y)).values.any()
+    assert assert_sums(UFOMKLClassifier(KERNELS, max_iter=3, average=True, step="gradient").fit(X, y)).values.any()
 
 
 def test_no_kernel_at_all_leaves_the_intercept():
@@ -148,7 +158,7 @@ def test_centered_features_have_the_parts_of_centered_kernels():
     options = {"norm": 2.0, "center": True, "tol": 1e-8}
     kernels = [Linear(columns=slice(0, 5)), Linear(columns=slice(5, 13))]
     exact = MKLRegressor(kernels, **options).fit(X + 3.0, X[:, 0] ** 2)
-    model = MKLRegressor(kernels, approximation="nystroem", rank=13, **options).fit(X + 3.0, X[:, 0] ** 2)
+    model = MKLRegressor(kernels, approximation=NystroemFeatures(13), **options).fit(X + 3.0, X[:, 0] ** 2)
     expected = exact.contributions(NEW + 3.0)
     parts = model.contributions(NEW + 3.0)
     np.testing.assert_allclose(parts.values, expected.values, atol=1e-3 * np.abs(expected.values).max())
@@ -159,9 +169,9 @@ def test_centered_features_have_the_parts_of_centered_kernels():
 @pytest.mark.parametrize("center", [False, True])
 def test_a_ladder_has_a_part_a_kernel_or_one_for_all_its_widths(norm, center):
     # As many widths as nodes: the number of terms does not tell one from the other.
-    ladder = GaussianLadder([0, 1], low=0.5, high=32.0, count=44)
+    ladder = GaussianLadder(low=0.5, high=32.0, count=44, columns=[0, 1])
     assert len(ladder.nodes) == len(ladder)
-    bank = KernelBank([Linear(), ladder, GaussianLadder([2], count=500)])
+    bank = KernelBank([Linear(), ladder, GaussianLadder(count=500, columns=[2])])
     model = MKLClassifier(bank, norm=norm, center=center).fit(X, y)
     parts = assert_sums(model)
     if norm == 1.0:
@@ -174,7 +184,7 @@ def test_a_ladder_has_a_part_a_kernel_or_one_for_all_its_widths(norm, center):
 
 
 def test_the_part_of_a_ladder_is_that_of_its_single_kernels():
-    bank = KernelBank([GaussianLadder([0, 1], count=100), GaussianLadder([2], count=100)])
+    bank = KernelBank([GaussianLadder(count=100, columns=[0, 1]), GaussianLadder(count=100, columns=[2])])
     whole = MKLRegressor(bank, norm=2.0, C=1.0, tol=1e-6).fit(X, X[:, 0] ** 2)
     single = MKLRegressor(bank.written_out(), norm=2.0, C=1.0, tol=1e-6).fit(X, X[:, 0] ** 2)
     expected = single.contributions(NEW).by_group().values
@@ -219,8 +229,9 @@ def test_sparse_data_and_rows_in_blocks(monkeypatch):
 
 @pytest.mark.parametrize("approximation", [None, "nystroem"])
 def test_a_model_from_a_file_has_the_same_parts(approximation, tmp_path):
-    bank = [*KERNELS, GaussianLadder([0], count=200)]
-    model = MKLClassifier(bank, norm=2.0, center=True, approximation=approximation, rank=10, random_state=0).fit(X, y)
+    bank = [*KERNELS, GaussianLadder(count=200, columns=[0])]
+    features = features_of(approximation, 10)
+    model = MKLClassifier(bank, norm=2.0, center=True, approximation=features, random_state=0).fit(X, y)
     model.save(tmp_path / "model.mkl")
     expected, again = model.contributions(NEW), load(tmp_path / "model.mkl").contributions(NEW)
     np.testing.assert_allclose(again.values, expected.values, atol=1e-12)

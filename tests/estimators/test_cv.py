@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV, load, mkl_path
 from manykernels.estimators import cv, path
-from manykernels.kernels import Gaussian, Linear
+from manykernels.kernels import Gaussian, Linear, NystroemFeatures
 
 X, Y = load_breast_cancer(return_X_y=True)
 X, Y = StandardScaler().fit_transform(X)[:150, :5], Y[:150]
@@ -87,7 +87,7 @@ def test_cloning_leaves_the_original_alone(monkeypatch):
             raise TypeError("a connection cannot be copied")
 
     with config_context(enable_metadata_routing=True):
-        model, touched = MKLClassifier(KERNELS, n_jobs=Connection()).set_fit_request(sample_weight=True), []
+        model, touched = MKLClassifier(KERNELS, cluster=Connection()).set_fit_request(sample_weight=True), []
 
     def spy(self, name, value):
         touched.append(self)
@@ -98,7 +98,7 @@ def test_cloning_leaves_the_original_alone(monkeypatch):
     assert touched
     assert not any(touch is model for touch in touched)
     assert copy is not model
-    assert copy.n_jobs is model.n_jobs
+    assert copy.cluster is model.cluster
     assert copy.get_params()["kernels"] is not model.kernels
     assert copy.get_metadata_routing().fit.requests["sample_weight"]
 
@@ -157,7 +157,7 @@ def test_dask_data_too_large_for_a_search_are_refused_with_advice_that_helps(app
     ("kind", "options"), [(MKLClassifier, {}), (MKLClassifierCV, {"Cs": [1.0], "norms": [1.0], "cv": 2})]
 )
 def test_what_only_an_earlier_fit_has_set_is_gone(kind, options):
-    model = kind([Linear(), Gaussian(1.0)], approximation="nystroem", rank=10, random_state=0, **options).fit(X, Y)
+    model = kind([Linear(), Gaussian(1.0)], approximation=NystroemFeatures(10), random_state=0, **options).fit(X, Y)
     assert model.ranks_.sum() > 0
     assert model.approximation_error_.size == 2
     model.set_params(approximation=None).fit(X, Y)

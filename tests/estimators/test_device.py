@@ -16,8 +16,9 @@ from manykernels.banks.planning import Extent
 from manykernels.compute import device_table
 from manykernels.compute.gpu import Device, has_device
 from manykernels.core.solver import Need
-from manykernels.kernels import Gaussian, GaussianFamily, GaussianLadder, Linear, Polynomial
+from manykernels.kernels import Gaussian, GaussianFamily, GaussianLadder, Linear, NystroemFeatures, Polynomial
 from manykernels.norms import MixedNorm
+from tests.binding import features_of
 
 pytestmark = pytest.mark.skipif(not has_device("torch:cpu"), reason="needs torch")
 VIEWS = (None, [0, 1], [2, 3], [4])
@@ -106,7 +107,7 @@ def test_groups_and_centered_kernels():
 
 def test_ladders():
     X, y = classes()
-    kernels = [GaussianLadder(columns, low=0.25, high=16.0, count=200) for columns in VIEWS]
+    kernels = [GaussianLadder(low=0.25, high=16.0, count=200, columns=columns) for columns in VIEWS]
     here = MKLClassifier(kernels, norm=1, tol=1e-5).fit(X, y)
     there = MKLClassifier(kernels, norm=1, tol=1e-5, device="torch:cpu").fit(X, y)
     assert there.objective_ == pytest.approx(here.objective_, rel=2e-5)
@@ -222,7 +223,13 @@ def test_what_a_device_is_not_for():
 def test_features_on_the_device(loss, approximation, factors, monkeypatch):
     monkeypatch.setattr(device_table, "_MOST_FACTORED", 10**6 if factors else 0)
     X, y = classes()
-    settings = {"approximation": approximation, "rank": 30, "norm": 1.5, "loss": loss, "random_state": 0, "tol": 1e-6}
+    settings = {
+        "approximation": features_of(approximation, 30),
+        "norm": 1.5,
+        "loss": loss,
+        "random_state": 0,
+        "tol": 1e-6,
+    }
     here = on_the_cpu(MKLClassifier, **settings)
     there = MKLClassifier(KERNELS, **settings, device="torch:cpu").fit(X, y)
     assert there.converged_
@@ -242,7 +249,7 @@ def test_features_of_missing_views_on_the_device(settings, monkeypatch):
     X[::7, :2] = np.nan
     kernels = [Gaussian(2.0, columns=[0, 1]), Polynomial(2, columns=[2, 3]), Linear(columns=[0, 1])]
     settings = {"norm": 2, "random_state": 0, "missing": "ignore", "tol": 1e-8, **settings}
-    settings |= {"approximation": "nystroem", "rank": 8}
+    settings |= {"approximation": NystroemFeatures(8)}
     here = MKLClassifier(kernels, **settings).fit(X, y)
     there = MKLClassifier(kernels, **settings, device="torch:cpu").fit(X, y)
     np.testing.assert_allclose(there.weights_, here.weights_, rtol=0, atol=1e-3)
@@ -252,7 +259,7 @@ def test_features_of_missing_views_on_the_device(settings, monkeypatch):
 def test_features_of_sparse_data_and_regression_on_the_device():
     X, y = classes()
     X = sp.csr_matrix(np.where(np.abs(X) > 0.5, X, 0.0))
-    settings = {"approximation": "nystroem", "rank": 20, "loss": "epsilon_insensitive", "random_state": 0, "tol": 1e-4}
+    settings = {"approximation": NystroemFeatures(20), "loss": "epsilon_insensitive", "random_state": 0, "tol": 1e-4}
     here = MKLRegressor(KERNELS, **settings).fit(X, 2.0 * y)
     there = MKLRegressor(KERNELS, **settings, device="torch:cpu").fit(X, 2.0 * y)
     assert there.objective_ == pytest.approx(here.objective_, rel=2e-4)
@@ -261,4 +268,4 @@ def test_features_of_sparse_data_and_regression_on_the_device():
 @pytest.mark.parametrize("tol", [1e-3, 1e-6])
 @pytest.mark.usefixtures("poor_device")
 def test_features_on_a_device_without_double_precision(tol):
-    assert_poor_device_does({"norm": 2, "tol": tol, "approximation": "nystroem", "rank": 20, "random_state": 0})
+    assert_poor_device_does({"norm": 2, "tol": tol, "approximation": NystroemFeatures(20), "random_state": 0})

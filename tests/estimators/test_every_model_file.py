@@ -27,6 +27,7 @@ from manykernels.kernels import KERNELS as KNOWN
 from manykernels.kernels import (
     Dirichlet,
     DirichletFamily,
+    FourierFeatures,
     Gaussian,
     GaussianFamily,
     GaussianLadder,
@@ -34,6 +35,7 @@ from manykernels.kernels import (
     KernelBank,
     Linear,
     Nystroem,
+    NystroemFeatures,
     Overlap,
     Polynomial,
     PowerOfSum,
@@ -119,9 +121,9 @@ NORMS = {
 }
 APPROXIMATIONS = {
     "exact": {},
-    "nystroem": {"approximation": "nystroem", "rank": 10},
-    "nystroem by share": {"approximation": "nystroem", "rank": 0.05},
-    "fourier": {"approximation": "fourier", "rank": 6},
+    "nystroem": {"approximation": NystroemFeatures(10)},
+    "nystroem by share": {"approximation": NystroemFeatures(0.05)},
+    "fourier": {"approximation": FourierFeatures(6)},
 }
 NORMALIZATIONS = [
     {"normalize": normalize, "center": center}
@@ -264,13 +266,13 @@ ESTIMATORS = {
     "ladder, centered": (MKLClassifier(KernelBank([GaussianLadder(count=20), *FEW]), norm=2, center=True), BINARY),
     "cv": (MKLClassifierCV(FEW, cv=3, Cs=(0.1, 1.0), norms=(1, 2)), BINARY),
     "cv regressor": (MKLRegressorCV(FEW, cv=3, Cs=(1.0,), norms=(2,)), TARGET),
-    "ufo": (UFOMKLClassifier(MANY, random_state=0, epochs=3), CLASSES),
-    "ufo, kernels": (UFOMKLClassifier(MANY, features="kernel", random_state=0, epochs=3), CLASSES),
-    "ufo, joint": (UFOMKLClassifier(FEW, loss="multiclass_hinge", random_state=0, epochs=3), CLASSES),
-    "ufo, averaged": (UFOMKLClassifier(FEW, average=True, random_state=0, epochs=3), BINARY),
-    "ufo, features": (UFOMKLClassifier([Linear(), RandomFourier(1.0, 8)], random_state=0, p=1.5), BINARY),
-    "ufo regressor": (UFOMKLRegressor(FEW, random_state=0, epochs=3, alpha=0.01), TARGET),
-    "ufo, tube": (UFOMKLRegressor(FEW, loss="epsilon_insensitive", random_state=0, epochs=3), TARGET),
+    "ufo": (UFOMKLClassifier(MANY, random_state=0, max_iter=3), CLASSES),
+    "ufo, kernels": (UFOMKLClassifier(MANY, features="kernel", random_state=0, max_iter=3), CLASSES),
+    "ufo, joint": (UFOMKLClassifier(FEW, loss="multiclass_hinge", random_state=0, max_iter=3), CLASSES),
+    "ufo, averaged": (UFOMKLClassifier(FEW, average=True, random_state=0, max_iter=3), BINARY),
+    "ufo, features": (UFOMKLClassifier([Linear(), RandomFourier(1.0, 8)], random_state=0, norm=3), BINARY),
+    "ufo regressor": (UFOMKLRegressor(FEW, random_state=0, max_iter=3, alpha=0.01), TARGET),
+    "ufo, tube": (UFOMKLRegressor(FEW, loss="epsilon_insensitive", random_state=0, max_iter=3), TARGET),
     "two stages": (TwoStageMKLClassifier(MANY, random_state=0), CLASSES),
     "two stages, uniform": (TwoStageMKLClassifier(MANY, alignment="uniform", random_state=0), BINARY),
     "two stages, regressor": (TwoStageMKLRegressor(FEW, alignment="qp", random_state=0), TARGET),

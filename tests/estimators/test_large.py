@@ -66,7 +66,7 @@ def test_a_tight_tolerance_is_reached():
 
 @pytest.mark.parametrize(
     "settings",
-    [{"loss": "logistic"}, {"solver": "newton"}, {"combination": "product"}, {"kernels": [GaussianLadder(0)]}],
+    [{"loss": "logistic"}, {"solver": "newton"}, {"combination": "product"}, {"kernels": [GaussianLadder(columns=0)]}],
 )
 def test_what_needs_the_matrix_says_how_much_memory(settings):
     X, y = classes()

@@ -28,7 +28,17 @@ from manykernels.compute.memory import human_bytes
 from manykernels.core.solver import Need, Sizes, Solver
 from manykernels.estimators import by_list, ufo_base
 from manykernels.inner.solve import RULES
-from manykernels.kernels import Gaussian, GaussianLadder, KernelBank, Linear, ParametricKernel, RandomFourier, standard
+from manykernels.kernels import (
+    FourierFeatures,
+    Gaussian,
+    GaussianLadder,
+    KernelBank,
+    Linear,
+    NystroemFeatures,
+    ParametricKernel,
+    RandomFourier,
+    standard,
+)
 from manykernels.losses import LOSSES, Hinge, Logistic
 from manykernels.norms import LpNorm
 from manykernels.outer.group_lasso import GROUP_LASSO
@@ -132,7 +142,7 @@ def test_the_interior_point_is_left_out_where_it_has_no_memory(monkeypatch):
 def test_separate_classes_side_by_side_have_matrices_of_their_own():
     n = 1000
     budget = int(40 * 8 * n * n)
-    settings = {"norm": 2, "shared_weights": False, "multi_class": "ovr"}
+    settings = {"norm": 2, "shared_weights": False}
     plans = []
     for n_jobs in (1, 3):
         model = MKLClassifier(KERNELS, memory_budget=budget, n_jobs=n_jobs, **settings)
@@ -227,7 +237,7 @@ def test_folds_at_the_same_time_share_the_memory(monkeypatch):
 
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"shared_weights": False}, {"approximation": "nystroem", "rank": 9}, {"memory_budget": "600kB", "tol": 0.1}],
+    [{}, {"shared_weights": False}, {"approximation": NystroemFeatures(9)}, {"memory_budget": "600kB", "tol": 0.1}],
     ids=["matrices", "a matrix for each class", "features", "rows on demand"],
 )
 def test_calibration_holds_the_kernels_of_one_fit_at_a_time(monkeypatch, settings):
@@ -260,8 +270,8 @@ MAPS = [Linear(), RandomFourier(2.0, 40)]
     "model",
     [
         MKLClassifier(KERNELS[:3]),
-        MKLClassifier(KERNELS[:3], approximation="nystroem", rank=20),
-        MKLClassifier(KERNELS[:3], approximation="fourier", rank=20),
+        MKLClassifier(KERNELS[:3], approximation=NystroemFeatures(20)),
+        MKLClassifier(KERNELS[:3], approximation=FourierFeatures(20)),
         UFOMKLClassifier(KERNELS[:3], tol=0.3),
         UFOMKLClassifier(MAPS, tol=0.3),
         UFOMKLRegressor(MAPS, tol=0.3),
@@ -303,7 +313,7 @@ def test_ufo_says_what_it_needs():
         UFOMKLClassifier(KERNELS, memory_budget=200_000).fit(X, Y)
 
 
-NYSTROEM = {"approximation": "nystroem", "rank": 100, "random_state": 0}
+NYSTROEM = {"approximation": NystroemFeatures(100), "random_state": 0}
 # Samples, budget, and the estimator for kernels and a budget.
 PATHS = {
     "hinge": (1500, 80e6, lambda kernels, budget: MKLClassifier(kernels, norm=2, memory_budget=budget)),
@@ -343,7 +353,7 @@ PATHS = {
     "ufo": (
         600,
         30e6,
-        lambda kernels, budget: UFOMKLClassifier(kernels, epochs=1, random_state=0, memory_budget=budget),
+        lambda kernels, budget: UFOMKLClassifier(kernels, max_iter=1, random_state=0, memory_budget=budget),
     ),
     "two_stage": (
         700,

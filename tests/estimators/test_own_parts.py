@@ -62,15 +62,15 @@ class Steep(Hinge):
 
     name = "steep"
 
-    def __init__(self, rank=2.0):
-        self.rank = rank
+    def __init__(self, center=2.0):
+        self.center = center
 
 
 @pytest.mark.parametrize("kind", [MKLClassifier, MKLClassifierCV])
 def test_a_loss_with_a_name_takes_what_its_constructor_names_of_the_estimators_parameters(monkeypatch, kind):
     monkeypatch.setattr(loss_and_norm, "LOSSES", (*loss_and_norm.LOSSES, Steep))
-    assert kind(loss="steep", rank=7)._loss().rank == 7
-    assert UFOMKLClassifier(loss="steep")._loss().loss.rank == 2.0  # it has no such parameter
+    assert kind(loss="steep", center=7)._loss().center == 7
+    assert UFOMKLClassifier(loss="steep")._loss().loss.center == 2.0  # it has no such parameter
 
 
 @pytest.mark.parametrize(
@@ -248,13 +248,13 @@ def test_a_loss_of_ones_own_in_ufo(shifts):
     spoiled = y + np.where(np.arange(80) < 4, 50.0, 0.0)
     loss = Huber()
     loss.shifts = shifts
-    p = ElasticNorm().power(3)
+    p = ElasticNorm().power_for(3)
     options = {"loss": loss, "C": 3.0, "fit_intercept": False}
     batch = MKLRegressor(KERNELS, norm=LpNorm(p / (2 - p)), tol=1e-5, **options).fit(X, spoiled)
-    model = UFOMKLRegressor(KERNELS, epochs=400, random_state=0, **options).fit(X, spoiled)
+    model = UFOMKLRegressor(KERNELS, max_iter=400, random_state=0, **options).fit(X, spoiled)
     assert model.dual_objective_ <= batch.objective_ <= model.objective_ * (1 + 1e-5)
     assert model.objective_ == pytest.approx(batch.objective_, rel=0.02)
-    with_bias = UFOMKLRegressor(KERNELS, loss=loss, C=10.0, epochs=100, random_state=0).fit(X, spoiled)
+    with_bias = UFOMKLRegressor(KERNELS, loss=loss, C=10.0, max_iter=100, random_state=0).fit(X, spoiled)
     assert np.abs(with_bias.predict(X)[4:] - y[4:]).mean() < 0.2
     assert with_bias._offset == (pytest.approx(spoiled.mean()) if shifts else 0.0)
     assert with_bias.partial_fit(X, spoiled).n_seen_ == 160
@@ -277,8 +277,8 @@ def test_a_joint_loss_may_derive_from_one_of_the_library():
             return None
 
     labels = np.digitize(X[:, 0], [-0.5, 0.5])
-    model = UFOMKLClassifier(KERNELS, loss=Careful(3), epochs=300, random_state=0).fit(X, labels)
-    plain = UFOMKLClassifier(KERNELS, loss="multiclass_hinge", C=2.0, epochs=300, random_state=0).fit(X, labels)
+    model = UFOMKLClassifier(KERNELS, loss=Careful(3), max_iter=300, random_state=0).fit(X, labels)
+    plain = UFOMKLClassifier(KERNELS, loss="multiclass_hinge", C=2.0, max_iter=300, random_state=0).fit(X, labels)
     assert model.dual_objective_ <= plain.objective_
     assert plain.dual_objective_ <= model.objective_ <= 1.05 * plain.objective_
     assert np.mean(model.decision_function(X).argmax(axis=1) == labels) > 0.9
@@ -289,7 +289,7 @@ def test_a_joint_loss_may_derive_from_one_of_the_library():
         def labels(self, z):
             return z.argmax(axis=1)
 
-    telling = UFOMKLClassifier(KERNELS, loss=Telling(3), epochs=300, random_state=0).fit(X, labels)
+    telling = UFOMKLClassifier(KERNELS, loss=Telling(3), max_iter=300, random_state=0).fit(X, labels)
     assert np.array_equal(telling.predict(X), model.decision_function(X).argmax(axis=1))
 
 

@@ -22,7 +22,7 @@ from manykernels import (
     load,
     mkl_path,
 )
-from manykernels.kernels import Gaussian, KernelBank, Linear, ProductKernels, standard_bank
+from manykernels.kernels import Gaussian, KernelBank, Linear, NystroemFeatures, ProductKernels, standard_bank
 from manykernels.kernels.powers import PowerOfSum
 
 ESTIMATORS = [
@@ -33,8 +33,8 @@ ESTIMATORS = [
     MKLRegressor(),
     MKLClassifierCV(Cs=[1.0, 10.0], norms=[1.0], cv=2),
     MKLRegressorCV(Cs=[1.0], norms=[1.0, 2.0], cv=2),
-    UFOMKLClassifier(random_state=0, epochs=3, tol=0),
-    UFOMKLRegressor(random_state=0, epochs=3, tol=0),
+    UFOMKLClassifier(random_state=0, max_iter=3, tol=0),
+    UFOMKLRegressor(random_state=0, max_iter=3, tol=0),
     TwoStageMKLClassifier(random_state=0),
     TwoStageMKLRegressor(random_state=0),
 ]
@@ -143,7 +143,7 @@ def test_a_table_on_disk(tmp_path):
     X, y = raw(300)
     np.save(tmp_path / "X.npy", X)
     on_disk = np.load(tmp_path / "X.npy", mmap_mode="r")
-    settings = {"approximation": "nystroem", "rank": 20, "random_state": 0}
+    settings = {"approximation": NystroemFeatures(20), "random_state": 0}
     model = MKLRegressor(**settings).fit(on_disk, y)
     np.testing.assert_allclose(model.column_means_, X.mean(axis=0), rtol=1e-12)
     np.testing.assert_allclose(model.predict(on_disk), model.predict(X), rtol=1e-12)
@@ -169,7 +169,7 @@ def test_a_stream_keeps_the_units_of_its_first_batch(kind):
     "estimator",
     [
         MKLClassifier(),
-        UFOMKLClassifier(epochs=2),
+        UFOMKLClassifier(max_iter=2),
         AlignedKernel(),
         MKLRegressor(KernelBank([Linear()], standardize=True)),
     ],

@@ -20,7 +20,7 @@ from manykernels import (
     ufo_path,
 )
 from manykernels.banks import bind
-from manykernels.kernels import Kernel, KernelBank, Linear
+from manykernels.kernels import Kernel, KernelBank, Linear, NystroemFeatures
 from manykernels.reports import make_report
 
 RNG = np.random.default_rng(0)
@@ -65,7 +65,7 @@ def witness():
 
 FITS = {
     "classifier": (MKLClassifier(kernels()), CLASSES),
-    "classifier, approximate": (MKLClassifier(kernels(), approximation="nystroem", rank=5, random_state=0), CLASSES),
+    "classifier, approximate": (MKLClassifier(kernels(), approximation=NystroemFeatures(5), random_state=0), CLASSES),
     "regressor": (MKLRegressor(kernels()), VALUES),
     "classifier, CV": (MKLClassifierCV(kernels(), Cs=[1.0], norms=[1.0], cv=2), CLASSES),
     "regressor, CV": (MKLRegressorCV(kernels(), Cs=[1.0], norms=[1.0], cv=2), VALUES),

@@ -69,7 +69,7 @@ def test_families_converge_by_their_gap(family, norm, solver, max_iter):
 
 @pytest.mark.parametrize("tol", [0.0, 1e-6, 0.5])
 def test_ufo_converges_by_its_gap(tol):
-    model = UFOMKLClassifier([Gaussian(1.0), Linear()], tol=tol, epochs=3, random_state=0)
+    model = UFOMKLClassifier([Gaussian(1.0), Linear()], tol=tol, max_iter=3, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(X, Y)

@@ -77,10 +77,10 @@ def test_the_objective_can_be_recomputed(kernels, step):
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic", "squared"])
 def test_alpha_0_is_the_lp_norm_at_the_same_group_norm(loss):
     """||a||_p^2 with p = 2 ln m / (2 ln m - 1) is LpNorm's with the weight norm p / (2 - p)."""
-    p = ElasticNorm().power(len(KERNELS))
+    p = ElasticNorm().power_for(len(KERNELS))
     options = {"loss": loss, "fit_intercept": False, "C": 1.0}
     batch = MKLClassifier(KERNELS, norm=LpNorm(p / (2 - p)), tol=1e-6, **options).fit(WINE, WINE_Y)
-    model = UFOMKLClassifier(KERNELS, epochs=400, tol=1e-5, random_state=0, **options).fit(WINE, WINE_Y)
+    model = UFOMKLClassifier(KERNELS, max_iter=400, tol=1e-5, random_state=0, **options).fit(WINE, WINE_Y)
     assert model.objective_ == pytest.approx(batch.objective_, rel=1e-4)
     assert model.weights_ == pytest.approx(batch.weights_ / batch.weights_.sum(), abs=0.01)
     assert model.decision_function(WINE) == pytest.approx(batch.decision_function(WINE), abs=0.05)
@@ -89,14 +89,23 @@ def test_alpha_0_is_the_lp_norm_at_the_same_group_norm(loss):
 def test_alpha_above_0_is_the_elastic_norm_of_a_batch_solver():
     alpha, n = 0.03, len(Y2)
     batch = MKLClassifier(KERNELS, norm=ElasticNorm(alpha * n), fit_intercept=False, tol=1e-5).fit(X2, Y2)
-    model = UFOMKLClassifier(KERNELS, alpha=alpha, epochs=400, fit_intercept=False, random_state=0).fit(X2, Y2)
+    model = UFOMKLClassifier(KERNELS, alpha=alpha, max_iter=400, fit_intercept=False, random_state=0).fit(X2, Y2)
     assert model.objective_ == pytest.approx(batch.objective_, rel=1e-4)
     assert set(model.active_) == set(np.flatnonzero(batch.weights_ > 1e-3 * batch.weights_.max()))
 
 
+@pytest.mark.parametrize("norm", [1.5, 3.0, np.inf])
+def test_norm_means_what_it_means_elsewhere(norm):
+    options = {"norm": norm, "fit_intercept": False, "tol": 1e-4}
+    batch = MKLClassifier(KERNELS, **options).fit(X2, Y2)
+    model = UFOMKLClassifier(KERNELS, **options, max_iter=1000, random_state=0).fit(X2, Y2)
+    assert model.converged_
+    assert model.objective_ == pytest.approx(batch.objective_, rel=2e-4)
+
+
 @pytest.mark.parametrize("step", ["exact", "gradient"])
 def test_kernels_that_are_left_out_have_weight_exactly_0(step):
-    model = UFOMKLClassifier(alpha=0.05, step=step, epochs=30, random_state=0).fit(X2, Y2)
+    model = UFOMKLClassifier(alpha=0.05, step=step, max_iter=30, random_state=0).fit(X2, Y2)
     out = np.setdiff1d(np.arange(model.weights_.size), model.active_)
     assert 0 < model.active_.size < model.weights_.size
     assert np.all(model.weights_[out] == 0.0)
@@ -114,24 +123,24 @@ def test_three_classes_need_one_view_if_they_are_learned_jointly():
     assert np.all(np.any(apart.weights_ > 0.05, axis=0))
     for step in ("exact", "gradient"):
         joint = UFOMKLClassifier(
-            kernels, alpha=0.2, C=100.0, loss="multiclass_hinge", epochs=50, step=step, random_state=0
+            kernels, alpha=0.2, C=100.0, loss="multiclass_hinge", max_iter=50, step=step, random_state=0
         )
         assert np.array_equal(joint.fit(X, y).weights_, [0.0, 0.0, 0.0, 1.0])
         assert joint.score(X, y) > 0.98
 
 
 def test_the_gap_falls_along_the_epochs():
-    steep = UFOMKLClassifier(epochs=30, random_state=0).fit(WINE, WINE_Y)
+    steep = UFOMKLClassifier(max_iter=30, random_state=0).fit(WINE, WINE_Y)
     assert steep.trace_[-1].gap < 0.05 * steep.trace_[0].gap
-    slow = UFOMKLClassifier(epochs=30, step="gradient", random_state=0).fit(WINE, WINE_Y)
+    slow = UFOMKLClassifier(max_iter=30, step="gradient", random_state=0).fit(WINE, WINE_Y)
     assert steep.gap_ < slow.gap_ < 0.5 * slow.trace_[0].gap
     assert [s.iteration for s in slow.trace_] == list(range(1, 31))
     assert slow.n_iter_ == 30
 
 
 def test_averaged_and_uniform_solve_the_same_problem():
-    options = {"step": "gradient", "epochs": 60, "random_state": 0, "loss": "logistic"}
-    best = UFOMKLClassifier(KERNELS, loss="logistic", epochs=60, random_state=0).fit(X2, Y2)
+    options = {"step": "gradient", "max_iter": 60, "random_state": 0, "loss": "logistic"}
+    best = UFOMKLClassifier(KERNELS, loss="logistic", max_iter=60, random_state=0).fit(X2, Y2)
     for extra in ({"average": True}, {"sampling": "uniform"}, {"average": True, "sampling": "uniform"}):
         model = UFOMKLClassifier(KERNELS, **options, **extra).fit(X2, Y2)
         assert best.objective_ <= model.objective_ * (1 + 1e-6)
@@ -141,22 +150,22 @@ def test_averaged_and_uniform_solve_the_same_problem():
 
 def test_averaged_predictions_belong_to_the_averaged_objective():
     for kernels in (KERNELS, MAPS):
-        model = UFOMKLClassifier(kernels, average=True, epochs=5, random_state=0).fit(X2, Y2)
+        model = UFOMKLClassifier(kernels, average=True, max_iter=5, random_state=0).fit(X2, Y2)
         assert recomputed_objective(model, X2, Y2, hinge, 1.0, 0.0) == pytest.approx(model.objective_, rel=1e-5)
 
 
 @pytest.mark.parametrize("options", [{}, {"average": True}, {"loss": "multiclass_hinge"}, {"normalize": "cosine"}])
 def test_feature_maps_and_coefficients_of_samples_agree(options):
-    one = UFOMKLClassifier(MAPS, features="explicit", epochs=5, random_state=0, **options).fit(WINE, WINE_Y)
-    other = UFOMKLClassifier(MAPS, features="kernel", epochs=5, random_state=0, **options).fit(WINE, WINE_Y)
+    one = UFOMKLClassifier(MAPS, features="explicit", max_iter=5, random_state=0, **options).fit(WINE, WINE_Y)
+    other = UFOMKLClassifier(MAPS, features="kernel", max_iter=5, random_state=0, **options).fit(WINE, WINE_Y)
     assert one.objective_ == pytest.approx(other.objective_, rel=1e-5)
     assert one.decision_function(WINE) == pytest.approx(other.decision_function(WINE), abs=1e-3)
 
 
 def test_rows_in_blocks_give_the_same():
-    whole = UFOMKLClassifier(KERNELS, epochs=4, random_state=0).fit(WINE, WINE_Y)
+    whole = UFOMKLClassifier(KERNELS, max_iter=4, random_state=0).fit(WINE, WINE_Y)
     with pytest.warns(UserWarning, match="do not fit into the memory budget"):
-        small = UFOMKLClassifier(KERNELS, epochs=4, random_state=0, memory_budget=200_000).fit(WINE, WINE_Y)
+        small = UFOMKLClassifier(KERNELS, max_iter=4, random_state=0, memory_budget=200_000).fit(WINE, WINE_Y)
     assert small.decision_function(WINE) == pytest.approx(whole.decision_function(WINE), abs=1e-6)
     with pytest.raises(MemoryError, match="memory_budget is 20 kB"):
         UFOMKLClassifier(KERNELS, memory_budget=20_000).fit(WINE, WINE_Y)
@@ -227,7 +236,7 @@ def test_samples_of_weight_0_are_not_there():
 @pytest.mark.parametrize("expected", [None, 20, 2000])
 @pytest.mark.parametrize("kernels", [KERNELS, MAPS])
 def test_a_stream_after_a_fit_has_a_gap_that_is_no_less_than_0(kernels, expected):
-    model = UFOMKLClassifier(kernels, expected_samples=expected, epochs=60, random_state=0).fit(X2[::2], Y2[::2])
+    model = UFOMKLClassifier(kernels, expected_samples=expected, max_iter=60, random_state=0).fit(X2[::2], Y2[::2])
     for low in (1, 3, 5):
         model.partial_fit(X2[low : low + 1], Y2[low : low + 1])
         assert model.gap_ >= 0
@@ -255,7 +264,7 @@ def test_dense_batches_may_follow_sparse_ones():
     order = np.random.default_rng(0).permutation(len(WINE))
     X, y = WINE[order], WINE_Y[order]
     for first, second in ((sp.csr_matrix(X), X), (X, sp.csr_matrix(X))):
-        model = UFOMKLClassifier(KERNELS, epochs=2, random_state=0).fit(first, y).partial_fit(second, y)
+        model = UFOMKLClassifier(KERNELS, max_iter=2, random_state=0).fit(first, y).partial_fit(second, y)
         assert model.score(X, y) > 0.9
 
 
@@ -282,7 +291,7 @@ def test_both_kinds_of_streams_agree():
 @pytest.mark.parametrize("step", ["exact", "gradient"])
 def test_partial_fit_goes_on_after_fit(kernels, step):
     """One more step among twenty epochs moves the predictor by no more than C / 20 kernels of mean diagonal 2."""
-    model = UFOMKLClassifier(kernels, step=step, epochs=20, random_state=0).fit(WINE[::2], WINE_Y[::2])
+    model = UFOMKLClassifier(kernels, step=step, max_iter=20, random_state=0).fit(WINE[::2], WINE_Y[::2])
     before, objective = model.decision_function(WINE), model.objective_
     model.partial_fit(WINE[1:2], WINE_Y[1:2])
     assert model.decision_function(WINE) == pytest.approx(before, abs=0.3)
@@ -313,7 +322,7 @@ def test_regression_streams():
 
 @pytest.mark.parametrize("step", ["exact", "gradient"])
 def test_a_warm_start_goes_on(step):
-    model = UFOMKLClassifier(KERNELS, step=step, epochs=10, warm_start=True, random_state=0).fit(WINE, WINE_Y)
+    model = UFOMKLClassifier(KERNELS, step=step, max_iter=10, warm_start=True, random_state=0).fit(WINE, WINE_Y)
     first = model.gap_
     assert model.fit(WINE, WINE_Y).gap_ < first
     with pytest.raises(ValueError, match="warm_start=True goes on with the same samples"):
@@ -321,7 +330,7 @@ def test_a_warm_start_goes_on(step):
     model.set_params(C=3.0, alpha=0.01).fit(WINE, WINE_Y)
     assert (
         model.trace_[0].gap
-        < UFOMKLClassifier(KERNELS, step=step, epochs=1, C=3.0, random_state=0).fit(WINE, WINE_Y).gap_
+        < UFOMKLClassifier(KERNELS, step=step, max_iter=1, C=3.0, random_state=0).fit(WINE, WINE_Y).gap_
     )
 
 
@@ -329,9 +338,9 @@ def test_a_warm_start_goes_on(step):
 def test_a_warm_start_with_another_loss_begins_anew(step):
     x = np.linspace(-3, 3, 60)[:, None]
     y = 10 * np.sin(x[:, 0])
-    model = UFOMKLRegressor(KERNELS[:3], warm_start=True, epochs=5, step=step, random_state=0).fit(x, y)
+    model = UFOMKLRegressor(KERNELS[:3], warm_start=True, max_iter=5, step=step, random_state=0).fit(x, y)
     model.set_params(loss="epsilon_insensitive").fit(x, y)
-    cold = UFOMKLRegressor(KERNELS[:3], loss="epsilon_insensitive", epochs=5, step=step, random_state=0).fit(x, y)
+    cold = UFOMKLRegressor(KERNELS[:3], loss="epsilon_insensitive", max_iter=5, step=step, random_state=0).fit(x, y)
     assert model.objective_ == pytest.approx(cold.objective_)
     assert np.abs(model.dual_coef_).max() <= 1.0 + 1e-9
 
@@ -358,7 +367,7 @@ class Tree(StructuredHinge):
 
 @pytest.mark.parametrize("kernels", [KERNELS, MAPS])
 def test_classes_in_a_tree(kernels):
-    model = UFOMKLClassifier(kernels, loss=Tree(), alpha=0.01, epochs=20, random_state=0).fit(WINE, WINE_Y)
+    model = UFOMKLClassifier(kernels, loss=Tree(), alpha=0.01, max_iter=20, random_state=0).fit(WINE, WINE_Y)
     assert model.score(WINE, WINE_Y) > 0.97
     assert model.decision_function(WINE).shape == (len(WINE), 5)
     np.testing.assert_allclose(model.contributions(WINE).total(), model.decision_function(WINE), atol=1e-10)
@@ -372,7 +381,7 @@ def test_classes_in_a_tree(kernels):
         model.fit(WINE[:5], WINE_Y)
     order = np.random.default_rng(0).permutation(len(WINE))
     shuffled = pd.Series(WINE_Y)[order]  # whose index is no longer 0, 1, 2, ...
-    again = UFOMKLClassifier(kernels, loss=Tree(), alpha=0.01, epochs=20, random_state=0).fit(WINE[order], shuffled)
+    again = UFOMKLClassifier(kernels, loss=Tree(), alpha=0.01, max_iter=20, random_state=0).fit(WINE[order], shuffled)
     assert again.score(WINE, WINE_Y) > 0.97
 
 
@@ -383,12 +392,12 @@ def test_frames_sparse_matrices_weights_and_ladders():
     frame = load_iris(as_frame=True)
     X, y = frame.data, frame.target_names[frame.target]
     kernels = [Gaussian(1.0, columns=["petal length (cm)"], group="petal"), GaussianLadder(count=4), Linear()]
-    model = UFOMKLClassifier(kernels, epochs=20, random_state=0).fit(X, y)
+    model = UFOMKLClassifier(kernels, max_iter=20, random_state=0).fit(X, y)
     assert len(model.weights_) == 6
     assert set(model.group_names_) == {"petal", "all features"}
     assert model.group_weights_.sum() == pytest.approx(1.0)
     assert model.score(X, y) > 0.9
-    dense, sparse = (UFOMKLClassifier(KERNELS, loss="logistic", epochs=30, random_state=0) for _ in range(2))
+    dense, sparse = (UFOMKLClassifier(KERNELS, loss="logistic", max_iter=30, random_state=0) for _ in range(2))
     dense.fit(WINE, WINE_Y)
     sparse.fit(sp.csr_matrix(WINE), WINE_Y)
     assert sparse.decision_function(sp.csr_matrix(WINE)) == pytest.approx(dense.decision_function(WINE), abs=1e-3)
@@ -398,8 +407,8 @@ def test_frames_sparse_matrices_weights_and_ladders():
 def test_a_weight_of_two_is_two_copies():
     twice = np.r_[np.arange(60), np.arange(20)]
     weight = np.r_[np.full(20, 2.0), np.ones(40)]
-    one = UFOMKLClassifier(KERNELS, epochs=6, random_state=0).fit(X2[:60], Y2[:60], weight)
-    two = UFOMKLClassifier(KERNELS, epochs=6, random_state=0).fit(X2[twice], Y2[twice])
+    one = UFOMKLClassifier(KERNELS, max_iter=6, random_state=0).fit(X2[:60], Y2[:60], weight)
+    two = UFOMKLClassifier(KERNELS, max_iter=6, random_state=0).fit(X2[twice], Y2[twice])
     assert one.decision_function(X2) == pytest.approx(two.decision_function(X2), abs=1e-9)
 
 
@@ -408,7 +417,9 @@ def test_missing_views_count_nothing():
     X[::3, 5:] = np.nan
     kernels = [Linear(columns=slice(0, 5)), RandomFourier(2.0, columns=slice(5, 13))]
     for features in ("explicit", "kernel"):
-        model = UFOMKLClassifier(kernels, missing="ignore", features=features, epochs=20, random_state=0).fit(X, WINE_Y)
+        model = UFOMKLClassifier(kernels, missing="ignore", features=features, max_iter=20, random_state=0).fit(
+            X, WINE_Y
+        )
         assert model.score(X, WINE_Y) > 0.85
     with pytest.raises(ValueError, match="NaN"):
         UFOMKLClassifier(kernels).fit(X, WINE_Y)
@@ -420,7 +431,7 @@ def test_missing_views_count_nothing():
 )
 @pytest.mark.parametrize("kernels", [KERNELS, [*MAPS, Nystroem.from_data(Gaussian(3.0, columns=[3, 4]), WINE, 20)]])
 def test_model_files(tmp_path, kernels, options):
-    model = UFOMKLClassifier(kernels, epochs=5, random_state=0, **options).fit(WINE, WINE_Y)
+    model = UFOMKLClassifier(kernels, max_iter=5, random_state=0, **options).fit(WINE, WINE_Y)
     model.save(tmp_path / "wine.mkl")
     again = load(tmp_path / "wine.mkl")
     assert again.decision_function(WINE) == pytest.approx(model.decision_function(WINE), abs=1e-9)
@@ -444,7 +455,7 @@ def test_constant_features_and_single_samples():
     y = np.where(np.arange(len(WINE)) == 7, "one", "rest")
     with pytest.warns(UserWarning, match="zero on the training data"):
         model = UFOMKLClassifier(
-            [Linear(columns=[3]), Gaussian(0.2), Linear()], C=100.0, epochs=50, random_state=0
+            [Linear(columns=[3]), Gaussian(0.2), Linear()], C=100.0, max_iter=50, random_state=0
         ).fit(X, y)
     assert model.weights_[0] == 0.0
     assert model.score(X, y) == 1.0
@@ -461,7 +472,7 @@ def test_all_kernels_left_out_is_a_model_that_predicts():
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic", "squared", "multiclass_hinge"])
 def test_extreme_C(C, loss):
     for step in ("exact", "gradient"):
-        model = UFOMKLClassifier(KERNELS, C=C, loss=loss, step=step, epochs=5, random_state=0).fit(WINE, WINE_Y)
+        model = UFOMKLClassifier(KERNELS, C=C, loss=loss, step=step, max_iter=5, random_state=0).fit(WINE, WINE_Y)
         assert np.all(np.isfinite(model.decision_function(WINE)))
         assert model.gap_ > -1e-6
 
@@ -470,14 +481,14 @@ def test_regression_matches_the_batch_solver():
     x = np.linspace(-3, 3, 60)[:, None]
     y = np.sin(2 * x[:, 0]) + 3.0
     for loss in ("squared", "epsilon_insensitive"):
-        p = ElasticNorm().power(4)
+        p = ElasticNorm().power_for(4)
         kernels = [Gaussian(w) for w in (0.3, 1.0, 3.0)] + [Linear()]
         batch = MKLRegressor(kernels, loss=loss, norm=LpNorm(p / (2 - p)), fit_intercept=False, C=5.0, tol=1e-5).fit(
             x, y
         )
-        model = UFOMKLRegressor(kernels, loss=loss, fit_intercept=False, C=5.0, epochs=500, random_state=0)
+        model = UFOMKLRegressor(kernels, loss=loss, fit_intercept=False, C=5.0, max_iter=500, random_state=0)
         assert model.fit(x, y).objective_ == pytest.approx(batch.objective_, rel=5e-3)
-    assert UFOMKLRegressor(C=10.0, epochs=50, random_state=0).fit(x, y).score(x, y) > 0.98
+    assert UFOMKLRegressor(C=10.0, max_iter=50, random_state=0).fit(x, y).score(x, y) > 0.98
 
 
 def test_linear_streams_do_as_well_as_plain_stochastic_gradients():
@@ -502,8 +513,8 @@ def test_linear_streams_do_as_well_as_plain_stochastic_gradients():
         ({"alpha": -1.0}, "alpha must be"),
         ({"alpha": np.inf}, "alpha must be"),
         ({"C": 0.0}, "C must be"),
-        ({"epochs": 0}, "epochs must be"),
-        ({"epochs": 1.5}, "epochs must be"),
+        ({"max_iter": 0}, "max_iter must be"),
+        ({"max_iter": 1.5}, "max_iter must be"),
         (
             {"loss": "zero_one"},
             "loss must be one of 'hinge', 'squared_hinge', 'logistic', 'squared', 'multiclass_hinge', ",
@@ -513,7 +524,7 @@ def test_linear_streams_do_as_well_as_plain_stochastic_gradients():
         ({"step": "long"}, "step must be one of"),
         ({"sampling": "all"}, "sampling must be one of"),
         ({"features": "many"}, "features must be one of"),
-        ({"p": 1.0}, "p must be"),
+        ({"norm": 1.0}, "norm must be a finite number above 1, inf or None"),
         ({"tol": -1.0}, "tol must be"),
         ({"expected_samples": 0}, "expected_samples must be"),
         ({"missing": "drop"}, "missing must be one of"),
@@ -549,14 +560,14 @@ def test_bad_streams_are_named():
 
 def test_probabilities_only_where_they_mean_something():
     assert not hasattr(UFOMKLClassifier(), "predict_proba")
-    model = UFOMKLClassifier(KERNELS, loss="logistic", epochs=20, random_state=0).fit(WINE, WINE_Y)
+    model = UFOMKLClassifier(KERNELS, loss="logistic", max_iter=20, random_state=0).fit(WINE, WINE_Y)
     assert np.array_equal(model.predict_proba(WINE).argmax(axis=1), model.predict(WINE))
 
 
 def test_a_tolerance_that_is_missed_warns_and_one_that_is_met_stops():
     with pytest.warns(ConvergenceWarning, match="above tol"):
-        UFOMKLClassifier(KERNELS, epochs=2, tol=1e-9, random_state=0).fit(WINE, WINE_Y)
-    model = UFOMKLClassifier(KERNELS, loss="logistic", epochs=500, tol=1e-3, random_state=0).fit(WINE, WINE_Y)
+        UFOMKLClassifier(KERNELS, max_iter=2, tol=1e-9, random_state=0).fit(WINE, WINE_Y)
+    model = UFOMKLClassifier(KERNELS, loss="logistic", max_iter=500, tol=1e-3, random_state=0).fit(WINE, WINE_Y)
     assert model.n_iter_ < 500
     assert model.gap_ <= 1e-3
 
@@ -567,7 +578,7 @@ def test_ctrl_c_keeps_the_model_so_far_if_someone_watches():
             raise KeyboardInterrupt
 
     with listen(interrupt):
-        model = UFOMKLClassifier(KERNELS, epochs=50, random_state=0).fit(WINE, WINE_Y)
+        model = UFOMKLClassifier(KERNELS, max_iter=50, random_state=0).fit(WINE, WINE_Y)
     assert model.n_iter_ < 50
     assert model.score(WINE, WINE_Y) > 0.9
 
@@ -576,7 +587,7 @@ def test_precomputed_stacks():
     K = np.stack([WINE @ WINE.T, np.exp(-((WINE[:, :1] - WINE[:, :1].T) ** 2))])
     bank, rows = KernelBank.from_arrays(K), np.arange(len(WINE))[:, None]
     train, test = rows[::2], rows[1::2]
-    model = UFOMKLClassifier(bank, epochs=20, random_state=0).fit(train, WINE_Y[::2])
+    model = UFOMKLClassifier(bank, max_iter=20, random_state=0).fit(train, WINE_Y[::2])
     assert model.score(test, WINE_Y[1::2]) > 0.9
     stack = K[:, 1::2, ::2]
     assert model.decision_function(stack) == pytest.approx(model.decision_function(test), abs=1e-6)
@@ -595,7 +606,7 @@ def test_a_bias_is_as_large_as_the_kernels():
     """Kernels of unit trace are small: beside a constant of 1 they would not be seen."""
     for normalize in ("mean_diag", "trace"):
         scale = 1.0 if normalize == "mean_diag" else float(len(X2))
-        model = UFOMKLClassifier(KERNELS, normalize=normalize, C=scale, epochs=100, random_state=0).fit(X2, Y2)
+        model = UFOMKLClassifier(KERNELS, normalize=normalize, C=scale, max_iter=100, random_state=0).fit(X2, Y2)
         assert model.score(X2, Y2) == 1.0
         if normalize == "mean_diag":
             decisions = model.decision_function(X2)
@@ -616,8 +627,8 @@ def test_obscure_comes_near_the_optimum_and_stays_in_its_ball():
     bank = bind(KernelBank(KERNELS), X2, placement=Placement(storage="recomputed"))
     pairs, loss, n = PairValues(bank, 0.0, 10**8), OneVsRest(Hinge(), 1), len(Y2)
     y, C = (2.0 * Y2 - 1.0)[:, None], np.ones(len(Y2))
-    found = obscure(pairs, loss, y, C, epochs=100)
-    best = ufo(SampleTheta(pairs, loss, y, C, make_rule(loss, 0.0, float(n), 5, exact=True)), epochs=500, tol=1e-5)
+    found = obscure(pairs, loss, y, C, max_iter=100)
+    best = ufo(SampleTheta(pairs, loss, y, C, make_rule(loss, 0.0, float(n), 5, exact=True)), max_iter=500, tol=1e-5)
     assert best.certificate.dual <= found.certificate.primal <= 1.05 * best.certificate.primal
     norm = ElasticNorm()
     decisions = bank.combine(found.coef).array @ found.beta[:, 0]
@@ -631,7 +642,7 @@ def test_obscure_comes_near_the_optimum_and_stays_in_its_ball():
 @pytest.mark.parametrize("kernels", [KERNELS, MAPS], ids=["values", "features"])
 def test_what_single_precision_held_goes_before_double_precision_comes(monkeypatch, kernels, step, walks):
     """Kernels, and what a walk knows of them, be it for a second walk or, in double precision, for a third."""
-    model = UFOMKLClassifier(kernels, step=step, tol=1e-14, epochs=4, random_state=0)
+    model = UFOMKLClassifier(kernels, step=step, tol=1e-14, max_iter=4, random_state=0)
     model.fit(X2, Y2)  # compiling may keep what a function was first called with
     banks, thetas, bind, theta_of = [], [], ufo_base.bind, UFOMKLClassifier._theta
 
@@ -650,7 +661,7 @@ def test_what_single_precision_held_goes_before_double_precision_comes(monkeypat
     monkeypatch.setattr(ufo_base, "bind", bind_alone)
     monkeypatch.setattr(ufo_base, "needs_digits", lambda rounding, tol: True)
     # Ended early, so that epochs are left.
-    monkeypatch.setattr(ufo_base, "ufo", lambda theta, epochs, **options: ufo(theta, epochs=2, **options))
+    monkeypatch.setattr(ufo_base, "ufo", lambda theta, max_iter, **options: ufo(theta, max_iter=2, **options))
     monkeypatch.setattr(UFOMKLClassifier, "_theta", theta_alone)
     UFOMKLClassifier(**model.get_params()).fit(X2, Y2)
     assert len(banks) == 2

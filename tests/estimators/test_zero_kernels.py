@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from manykernels import MKLClassifier, MKLRegressor, TwoStageMKLClassifier, UFOMKLClassifier, load, mkl_path
-from manykernels.kernels import Gaussian, GaussianLadder, KernelBank, Linear, Polynomial
+from manykernels.kernels import Gaussian, GaussianLadder, KernelBank, Linear, NystroemFeatures, Polynomial
 from manykernels.norms import ElasticNorm, LpNorm, LpPenalty, MixedNorm, Penalty
 
 RNG = np.random.default_rng(0)
@@ -42,8 +42,8 @@ BANKS = {
     "centered": {"center": True},
     "cosine": {"normalize": "cosine"},
     "as they are": {"normalize": None},
-    "nystroem": {"approximation": "nystroem", "rank": 20},
-    "nystroem, centered": {"approximation": "nystroem", "rank": 20, "center": True},
+    "nystroem": {"approximation": NystroemFeatures(20)},
+    "nystroem, centered": {"approximation": NystroemFeatures(20), "center": True},
 }
 
 
@@ -115,7 +115,9 @@ def test_two_stages(alignment):
     check(TwoStageMKLClassifier(KERNELS, alignment=alignment, random_state=0).fit(X, BINARY), ZERO)
 
 
-@pytest.mark.parametrize("options", [{}, {"step": "gradient"}, {"average": True}, {"p": 1.5}, {"features": "kernel"}])
+@pytest.mark.parametrize(
+    "options", [{}, {"step": "gradient"}, {"average": True}, {"norm": 3.0}, {"features": "kernel"}]
+)
 def test_one_sample_at_a_time(options):
     check(UFOMKLClassifier(KERNELS, random_state=0, **options).fit(X, BINARY), ZERO)
 
@@ -192,7 +194,7 @@ def test_a_penalty_that_pays_for_weights_keeps_its_optimum():
 @pytest.mark.parametrize("norm", [1, 2, np.inf, LpNorm(1.5), MixedNorm(2)], ids=str)
 def test_approximated_zero_kernels_can_be_saved(norm, tmp_path):
     """A kernel that is zero has no landmark: it is saved, opened and predicts as before."""
-    model = MKLClassifier(KERNELS, norm=norm, approximation="nystroem", rank=0.01, random_state=0).fit(X, BINARY)
+    model = MKLClassifier(KERNELS, norm=norm, approximation=NystroemFeatures(0.01), random_state=0).fit(X, BINARY)
     model.save(tmp_path / "model.mkl")
     again = load(tmp_path / "model.mkl")
     np.testing.assert_array_equal(again.decision_function(NEW), model.decision_function(NEW))

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
+from tests.binding import features_of
 from tests.hostile.cases import Case, KernelRecipe
 
 N_NEW = 4
@@ -200,7 +201,7 @@ def make_estimator(case: Case, data: Data) -> Any:
     shared |= {"C": case.C, "fit_intercept": case.intercept, "loss": loss_of(case)}
     if case.estimator == "ufo":
         kind = mk.UFOMKLRegressor if regression else mk.UFOMKLClassifier
-        return kind(make_kernels(case, data), alpha=case.alpha, step=case.step, epochs=20, **shared)
+        return kind(make_kernels(case, data), alpha=case.alpha, step=case.step, max_iter=20, **shared)
     if not regression:
         shared |= {"shared_weights": case.shared}
     kind = mk.MKLRegressor if regression else mk.MKLClassifier
@@ -211,8 +212,7 @@ def make_estimator(case: Case, data: Data) -> Any:
         solver=case.solver,
         center=case.center,
         max_iter=case.max_iter if case.estimator == "mkl" else 30,
-        approximation=case.approximation,
-        rank=case.rank,
+        approximation=features_of(case.approximation, case.rank),
         **shared,
     )
 

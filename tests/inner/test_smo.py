@@ -258,7 +258,8 @@ def test_a_shrunken_solve_updates_the_gradient_of_everybody(intercept):
     lower, upper = box_of(y, np.full(600, 10.0))
     beta, gradient = np.zeros(600), -y
     keep = np.arange(0, 600, 4)
-    used = smo._solve_shrunk(K, K.diagonal().copy(), gradient, beta, lower, upper, 0.0, 1e-3, 10_000, intercept, keep)
+    everybody = smo._WorkingSet(K, K.diagonal().copy(), gradient, beta, lower, upper, 0.0, intercept)
+    used = smo._solve_shrunk(everybody, keep, 1e-3, 10_000)
     assert used > 0
     assert np.all(np.delete(beta, keep) == 0.0)
     assert np.any(beta != 0)

@@ -438,6 +438,13 @@ def test_the_best_is_that_of_normalized_kernels(family):
         (lambda: GaussianFamily(1.0, 1.0), "high"),
         (lambda: GaussianFamily(1.0, np.inf), "high"),
         (lambda: GaussianFamily(np.nan, 1.0), "low"),
+        (lambda: GaussianFamily(shrinkage=0.1), "shrinkage=0.1 needs per_feature=True"),
+        (lambda: GaussianFamily(per_feature=True, shrinkage=-1.0), "shrinkage must be a finite number of at least 0"),
+        (lambda: GaussianFamily(per_feature=True, shrinkage="some"), "or 'auto', got 'some'"),
+        (
+            lambda: bind_family(GaussianFamily(per_feature=True, shrinkage="auto"), X),
+            r"shrinkage='auto'\) is for TwoStageMKLClassifier",
+        ),
         (lambda: DirichletFamily(-1.0, 1.0), "low"),
         (lambda: DirichletFamily(2.0, 1.0), "high must be"),
         (lambda: DirichletFamily(0.0, np.inf), "high"),
@@ -465,3 +472,11 @@ def test_a_family_says_what_it_is():
     assert repr(GaussianFamily(0.1, 100.0, per_feature=True)) == "GaussianFamily(0.1, 100, per_feature=True)"
     assert repr(DirichletFamily(0, 20)) == "DirichletFamily(0, 20)"
     assert isinstance(GaussianFamily().kernel(np.array([2.0])), Gaussian)
+
+
+def test_a_label_and_a_group_of_a_family():
+    family = GaussianFamily(0.1, 10.0, columns=[0, 1], group="first", label="two of them")
+    entry = bind_family(family, X).best(np.eye(20)).member.kernel
+    assert entry.group == "first"
+    assert entry.name.endswith("on two of them")
+    assert repr(family) == "GaussianFamily(0.1, 10, columns=[0, 1], group='first', label='two of them')"

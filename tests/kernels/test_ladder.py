@@ -13,7 +13,7 @@ RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 4))
 Y = np.sign(X[:, 0] + np.sin(2 * X[:, 1]) + 0.2 * RNG.standard_normal(60))
 BETA = RNG.standard_normal(60)
-LADDERS = [GaussianLadder(None, 0.25, 16.0, 150), GaussianLadder([1, 2], 0.5, 8.0, 120)]
+LADDERS = [GaussianLadder(0.25, 16.0, 150), GaussianLadder(0.5, 8.0, 120, columns=[1, 2])]
 
 
 def plain(ladders):
@@ -61,7 +61,11 @@ def test_same_numbers_as_single_kernels(normalize, center):
 
 @pytest.mark.parametrize("normalize", ["mean_diag", "trace", "cosine", None])
 def test_same_scale_as_single_kernels_where_samples_lack_a_view(normalize):
-    ladders = [GaussianLadder([0], 0.5, 8.0, 20), GaussianLadder([1, 2], 0.5, 8.0, 20), GaussianLadder([3], count=20)]
+    ladders = [
+        GaussianLadder(0.5, 8.0, 20, columns=[0]),
+        GaussianLadder(0.5, 8.0, 20, columns=[1, 2]),
+        GaussianLadder(count=20, columns=[3]),
+    ]
     holes = X.copy()
     holes[5:20, 1:3] = np.nan
     holes[:, 3] = np.nan
@@ -77,7 +81,7 @@ def test_same_scale_as_single_kernels_where_samples_lack_a_view(normalize):
 
 
 def test_peaks_are_the_local_maxima_of_each_ladder():
-    bank = bind(KernelBank([GaussianLadder(count=5), GaussianLadder([0], count=4)]), X)
+    bank = bind(KernelBank([GaussianLadder(count=5), GaussianLadder(count=4, columns=[0])]), X)
     values = np.array([1.0, 3.0, 2.0, 2.5, 2.4, 9.0, 8.0, 7.0, 8.0])
     assert bank.peaks(values).tolist() == [1, 3, 5, 8]
 
@@ -153,7 +157,7 @@ def test_bad_parameters_are_named(options, word):
 @pytest.mark.parametrize(("C", "tol"), [(1e2, 1e-6), (1e4, 1e-5), (1e6, 1e-4)])
 def test_a_large_C_gets_the_digits_it_needs(C, tol):
     """What interpolation leaves out is part of the gap: then the ladder is refined."""
-    ladder = [GaussianLadder(None, 0.25, 8.0, 200)]
+    ladder = [GaussianLadder(0.25, 8.0, 200)]
     model = MKLClassifier(KernelBank(ladder), C=C, tol=tol).fit(X, Y)
     beta = np.zeros(60)
     beta[model.support_] = model.dual_coef_[0]
@@ -168,7 +172,9 @@ def test_a_large_C_gets_the_digits_it_needs(C, tol):
 
 def test_constant_columns_beside_others():
     Z = np.column_stack([X[:, :2], np.ones(60)])
-    bank = KernelBank([Linear(columns=[0]), GaussianLadder([2], count=50), GaussianLadder([0, 1], count=50)])
+    bank = KernelBank(
+        [Linear(columns=[0]), GaussianLadder(count=50, columns=[2]), GaussianLadder(count=50, columns=[0, 1])]
+    )
     with pytest.warns(UserWarning, match="50 of 101 kernels are zero"):
         model = MKLClassifier(bank, center=True).fit(Z, Y)
     assert model.weights_[1:51].max() == 0.0

@@ -103,7 +103,7 @@ def test_without_strength_it_is_the_lp_norm(p):
 def test_power_of_few_and_many_kernels():
     assert [dual_power(m) for m in (1, 2)] == [2.0, 2.0]
     assert dual_power(3) == pytest.approx(2 * np.log(3))
-    assert ElasticNorm().power(100) == pytest.approx(2 * np.log(100) / (2 * np.log(100) - 1))
+    assert ElasticNorm().power_for(100) == pytest.approx(2 * np.log(100) / (2 * np.log(100) - 1))
 
 
 @pytest.mark.parametrize(("strength", "C"), [(0.0, 1.0), (0.4, 1.0), (3.0, 100.0)])
@@ -113,7 +113,7 @@ def test_the_alternation_reaches_the_optimum_of_a_plain_solver(strength, C):
     factors = [np.linalg.cholesky(K + 1e-10 * np.eye(20)) for K in Ks]
     w = [cp.Variable(20) for _ in Ks]
     norms = cp.hstack([cp.norm(part) for part in w])
-    p = ElasticNorm().power(4)
+    p = ElasticNorm().power_for(4)
     outputs = sum(F @ part for F, part in zip(factors, w, strict=True))
     objective = (
         0.5 * cp.square(cp.pnorm(norms, p)) + strength * cp.sum(norms) + C * cp.sum(cp.pos(1 - cp.multiply(y, outputs)))
@@ -131,7 +131,7 @@ def test_the_alternation_reaches_the_optimum_of_a_plain_solver(strength, C):
 
 
 @pytest.mark.parametrize(
-    ("argument", "value"), [("strength", -1), ("strength", np.inf), ("strength", "1"), ("p", 1), ("p", 3)]
+    ("argument", "value"), [("strength", -1), ("strength", np.inf), ("strength", "1"), ("power", 1), ("power", 3)]
 )
 def test_bad_arguments_are_named(argument, value):
     with pytest.raises(ValueError, match=argument):

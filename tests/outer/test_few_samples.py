@@ -1,10 +1,10 @@
-"""Features that are no fewer than samples: every solver gets the matrices that they make up."""
+"""Samples that are few for their features: every solver gets the matrices that these make up."""
 
 import numpy as np
 import pytest
 
-from manykernels.banks import Approximation, Placement, bind
-from manykernels.kernels import Gaussian
+from manykernels.banks import Placement, bind
+from manykernels.kernels import FourierFeatures, Gaussian
 from manykernels.losses import Hinge
 from manykernels.norms import LpNorm
 from manykernels.outer.automatic import AUTO
@@ -19,7 +19,7 @@ N = 20
 def problem_on_features(rank):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(N, 2)), np.sign(rng.normal(size=(1, N)))
-    placement = Placement(approximation=Approximation("fourier", rank))
+    placement = Placement(approximation=FourierFeatures(rank))
     bank = bind([Gaussian(1.0), Gaussian(3.0)], X, placement=placement, seed=0)
     return Problem(bank, Hinge(), LpNorm(1), y, np.ones(y.shape))
 
@@ -50,3 +50,10 @@ def test_the_solver_works_on_matrices_alone():
 
 def test_few_features_stay_features():
     assert solve_on_matrices(AUTO, problem_on_features(4), tol=1e-4, max_iter=10, start=None) is None
+
+
+@pytest.mark.parametrize(("n", "rank", "few"), [(20, 12, True), (20, 9, False), (1000, 200, True), (1000, 150, False)])
+def test_samples_are_few_up_to_three_for_each_feature_where_they_take_long(n, rank, few):
+    X = np.random.default_rng(0).normal(size=(n, 2))
+    bank = bind([Gaussian(1.0), Gaussian(3.0)], X, placement=Placement(approximation=FourierFeatures(rank)), seed=0)
+    assert bank.has_few_samples == few

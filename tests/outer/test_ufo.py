@@ -72,10 +72,10 @@ class Case:
     def targets(self):
         return self.y[:, None].astype(float) if self.name == "multiclass_hinge" else self.y
 
-    def theta(self, C, alpha, *, exact=False, form=SampleTheta, p=None, budget=LARGE, loss=None, **options):
+    def theta(self, C, alpha, *, exact=False, form=SampleTheta, power=None, budget=LARGE, loss=None, **options):
         C, m, loss = costs(C, len(self.y)), len(self.columns), loss or self.loss
         bank = bind(KernelBank([Linear(columns=columns) for columns in self.columns]), self.X, Recipe(normalize=None))
-        rule = make_rule(loss, alpha, C.sum(), m, p=p, exact=exact)
+        rule = make_rule(loss, alpha, C.sum(), m, power=power, exact=exact)
         if form is SampleTheta:
             return SampleTheta(PairValues(bank, 0.0, budget), loss, self.targets, C, rule, **options)
         maps = FeatureMaps(bank.bound, np.ones(m), False, 0.0)
@@ -147,7 +147,7 @@ def assert_same_place(theta, naive, tolerance=1e-10):
 @every_cost
 @every_loss
 def test_exact_steps_reach_the_optimum(name, cost, share):
-    result = ufo(case(name, 4).theta(cost, alpha_of(name, share), exact=True), epochs=20_000, tol=5e-5)
+    result = ufo(case(name, 4).theta(cost, alpha_of(name, share), exact=True), max_iter=20_000, tol=5e-5)
     assert result.certificate.primal == pytest.approx(optimum(name, cost, share), rel=1e-4)
     assert result.certificate.dual == pytest.approx(optimum(name, cost, share), rel=1e-4)
 
@@ -156,7 +156,7 @@ def test_exact_steps_reach_the_optimum(name, cost, share):
 @every_form
 def test_exact_steps_reach_the_optimum_of_several_outputs_with_weights(name, form):
     own, C = case(name, 4, n_outputs=3), some_costs(True)
-    result = ufo(own.theta(C, 0.05, exact=True, form=form), epochs=5000, tol=5e-5)
+    result = ufo(own.theta(C, 0.05, exact=True, form=form), max_iter=5000, tol=5e-5)
     best = oracle.optimum(own.grams, own.y, C, name, 0.05 * C.sum(), 3)
     assert result.certificate.primal == pytest.approx(best, rel=1e-4)
 
@@ -165,7 +165,7 @@ def test_exact_steps_reach_the_optimum_of_several_outputs_with_weights(name, for
 @pytest.mark.parametrize("name", ["hinge", "multiclass_hinge"])
 def test_exact_steps_reach_the_optimum_for_other_powers(name, p):
     own, C = case(name, 4), np.ones(N)
-    result = ufo(own.theta(C, 0.05, exact=True, p=p), epochs=5000, tol=5e-5)
+    result = ufo(own.theta(C, 0.05, exact=True, power=p), max_iter=5000, tol=5e-5)
     best = oracle.optimum(own.grams, own.y, C, name, 0.05 * N, own.n_outputs, p=p)
     assert result.certificate.primal == pytest.approx(best, rel=1e-4)
 
@@ -215,7 +215,7 @@ def test_a_subclass_with_other_mathematics_is_not_taken_for_what_it_derives_from
     own = case("hinge", 3)
     assert OneVsRest(Steep(), 1).compiled().code == SteepSum(Hinge(), 1).compiled().code == CUSTOM
     steep, expected = (
-        ufo(own.theta(C, 0.0, loss=loss), epochs=20) for C, loss in ((1.0, OneVsRest(Steep(), 1)), (3.0, None))
+        ufo(own.theta(C, 0.0, loss=loss), max_iter=20) for C, loss in ((1.0, OneVsRest(Steep(), 1)), (3.0, None))
     )
     assert steep.certificate.primal == pytest.approx(expected.certificate.primal, rel=1e-9)
     assert steep.certificate.dual == pytest.approx(expected.certificate.dual, rel=1e-9)
@@ -240,7 +240,7 @@ def test_the_certificate_encloses_the_optimum(name, share, exact, sampling):
     for form in (SampleTheta, FeatureTheta):
         theta = case(name, 4).theta(1.0, alpha_of(name, share), exact=exact, form=form)
         for seed in range(5):
-            found = ufo(theta, epochs=1, sampling=sampling, random_state=seed).certificate
+            found = ufo(theta, max_iter=1, sampling=sampling, random_state=seed).certificate
             assert found.dual <= best * (1 + 1e-7)
             assert found.primal >= best * (1 - 1e-7)
 
@@ -251,7 +251,7 @@ def test_the_certificate_encloses_the_optimum(name, share, exact, sampling):
 def test_the_primal_value_is_the_objective_of_the_predictor(name, weighted, exact):
     own, C = case(name, 4), some_costs(weighted)
     theta = own.theta(C, 0.03, exact=exact)
-    result = ufo(theta, epochs=3, sampling="uniform")
+    result = ufo(theta, max_iter=3, sampling="uniform")
     w = [coef * theta.beta for coef in result.coef]
     assert result.certificate.primal == pytest.approx(
         oracle.objective(own.grams, own.y, C, name, w, 0.03 * C.sum()), rel=1e-10
@@ -261,14 +261,14 @@ def test_the_primal_value_is_the_objective_of_the_predictor(name, weighted, exac
 
 def test_the_averaged_predictor_has_a_certificate_too():
     own = case("hinge", 4)
-    result = ufo(own.theta(1.0, 0.02, average=True), epochs=8)
+    result = ufo(own.theta(1.0, 0.02, average=True), max_iter=8)
     value = oracle.objective(own.grams, own.y, np.ones(N), "hinge", result.components.transpose(2, 0, 1), 0.02 * N)
     assert result.certificate.primal == pytest.approx(value, rel=1e-10)
     assert result.certificate.dual <= oracle.optimum(own.grams, own.y, np.ones(N), "hinge", 0.02 * N) * (1 + 1e-7)
 
 
 def test_the_walk_stops_at_the_tolerance_and_tells_of_each_epoch():
-    result = ufo(case("hinge", 4).theta(1.0, 0.02, exact=True), epochs=1000, tol=1e-3)
+    result = ufo(case("hinge", 4).theta(1.0, 0.02, exact=True), max_iter=1000, tol=1e-3)
     gaps = [step.gap for step in result.trace]
     assert gaps[-1] <= 1e-3 < min(gaps[:-1])
     assert [step.iteration for step in result.trace] == list(range(1, len(gaps) + 1))
@@ -288,8 +288,8 @@ def test_the_bound_of_theorem_2_holds_along_the_way():
         rule = make_rule(loss, 0.01, C.sum(), F, exact=exact)
         return ufo(SampleTheta(PairValues(bank, 0.0, LARGE), loss, y, C, rule), **options)
 
-    best = walk(True, epochs=5000, tol=1e-8).certificate.dual
-    trace = walk(False, epochs=600, sampling="uniform", random_state=1).trace
+    best = walk(True, max_iter=5000, tol=1e-8).certificate.dual
+    trace = walk(False, max_iter=600, sampling="uniform", random_state=1).trace
     T = n * np.arange(1, len(trace) + 1)
     bounds = np.e * (1 + np.log(T)) * np.log(F) / (lam * delta * T)
     assert bounds[-1] < 1.0  # less than the objective of the predictor 0: the bound says something
@@ -313,7 +313,7 @@ def test_largest_alpha_is_the_length_of_the_mean_gradient_at_zero(name, weighted
 @every_loss
 def test_above_the_largest_alpha_no_kernel_helps(name, cost):
     own = case(name, 4)
-    result = ufo(own.theta(cost, 1.0001 * alpha_of(name, 1.0), exact=True), epochs=200, tol=1e-9)
+    result = ufo(own.theta(cost, 1.0001 * alpha_of(name, 1.0), exact=True), max_iter=200, tol=1e-9)
     at_zero = cost * sum(oracle.loss_value(name, y, np.zeros(own.n_outputs)) for y in own.y)
     assert np.array_equal(result.norms, np.zeros(4))
     assert result.certificate.primal == pytest.approx(at_zero, rel=1e-12)
@@ -323,7 +323,7 @@ def test_above_the_largest_alpha_no_kernel_helps(name, cost):
 @every_cost
 @pytest.mark.parametrize("name", PLAIN)
 def test_a_little_below_the_largest_alpha_one_kernel_does(name, cost):
-    result = ufo(case(name, 4).theta(cost, 0.97 * alpha_of(name, 1.0), exact=True), epochs=200, tol=1e-9)
+    result = ufo(case(name, 4).theta(cost, 0.97 * alpha_of(name, 1.0), exact=True), max_iter=200, tol=1e-9)
     assert 1 <= np.count_nonzero(result.norms) < 4
 
 
@@ -331,7 +331,7 @@ def test_a_little_below_the_largest_alpha_one_kernel_does(name, cost):
 def test_the_largest_alpha_of_several_classes_is_a_bound_within_a_factor_of_two(m):
     """Rivals that are equally bad leave a choice of subgradients, of which another may have a shorter sum."""
     theta = case("multiclass_hinge", m).theta(1.0, alpha_of("multiclass_hinge", 0.5, m), exact=True)
-    assert np.any(ufo(theta, epochs=2000, tol=1e-7).norms > 0)
+    assert np.any(ufo(theta, max_iter=2000, tol=1e-7).norms > 0)
 
 
 # --- losses asked in Python --------------------------------------------------------------------------------
@@ -372,7 +372,7 @@ def test_a_structured_loss_walks_like_the_same_loss_compiled(alpha, form, sampli
     own, C = case("multiclass_hinge", 3), some_costs(True)
     asked = Structured(own.name, own.X, own.columns, own.y, 3)
     thetas = [one.theta(C, alpha, form=form) for one in (own, asked)]
-    compiled, python = (ufo(theta, epochs=4, sampling=sampling) for theta in thetas)
+    compiled, python = (ufo(theta, max_iter=4, sampling=sampling) for theta in thetas)
     np.testing.assert_array_equal(thetas[1].beta, thetas[0].beta)
     np.testing.assert_array_equal(python.norms, compiled.norms)
     assert python.certificate.primal == pytest.approx(compiled.certificate.primal, rel=1e-12)
@@ -416,7 +416,7 @@ def test_hostile_data_leaves_everything_finite(name, exact, kind):
     for cost in (1e-4, 1.0, 1e6):
         for p in (None, 1.001):
             for form in (SampleTheta, FeatureTheta):
-                result = ufo(own.theta(cost, 0.01, exact=exact, p=p, form=form), epochs=6)
+                result = ufo(own.theta(cost, 0.01, exact=exact, power=p, form=form), max_iter=6)
                 assert np.all(np.isfinite(result.norms))
                 assert np.all(np.isfinite(result.coef))
                 assert np.isfinite([result.certificate.primal, result.certificate.dual]).all()
@@ -433,7 +433,7 @@ def test_rounded_kernel_values_leave_the_gap_positive(name, cost, exact):
     bank = bind(KernelBank([Gaussian(0.5), Gaussian(50.0), Polynomial(3)]), X)
     C = np.full(30, cost)
     rule = make_rule(own.loss, 0.0, C.sum(), 3, exact=exact)
-    result = ufo(SampleTheta(PairValues(bank, 1.0, LARGE), own.loss, own.targets, C, rule), epochs=20)
+    result = ufo(SampleTheta(PairValues(bank, 1.0, LARGE), own.loss, own.targets, C, rule), max_iter=20)
     assert np.all(np.isfinite(result.norms))
     assert min(step.gap for step in result.trace) >= -1e-9
 
@@ -446,11 +446,11 @@ def test_a_kernel_without_any_feature_has_norm_zero():
     rule, maps = make_rule(own.loss, 0.0, N, 3), FeatureMaps(bank.bound, bank.scale, False, 0.0)
     sums = SampleTheta(PairValues(bank, 0.0, LARGE), own.loss, own.y, np.ones(N), rule)
     vectors = FeatureTheta(maps, own.X, own.loss, own.y, np.ones(N), rule)
-    np.testing.assert_allclose(ufo(vectors, epochs=3).norms, ufo(sums, epochs=3).norms, atol=1e-10)
+    np.testing.assert_allclose(ufo(vectors, max_iter=3).norms, ufo(sums, max_iter=3).norms, atol=1e-10)
 
 
 def test_the_order_of_samples_decides_the_walk():
-    first, second = (ufo(case("hinge", 3).theta(1.0, 0.02), epochs=3, random_state=4) for _ in range(2))
+    first, second = (ufo(case("hinge", 3).theta(1.0, 0.02), max_iter=3, random_state=4) for _ in range(2))
     np.testing.assert_array_equal(first.norms, second.norms)
-    other = ufo(case("hinge", 3).theta(1.0, 0.02), epochs=3, random_state=5)
+    other = ufo(case("hinge", 3).theta(1.0, 0.02), max_iter=3, random_state=5)
     assert not np.array_equal(first.norms, other.norms)

@@ -128,7 +128,7 @@ def test_kernels_at_or_below_the_threshold_have_norm_zero(name, exact):
     own = case(name, 8)
     alpha = alpha_of(name, 0.4, 8)
     theta = own.theta(1.0, alpha, exact=exact)
-    norms = ufo(theta, epochs=20).norms
+    norms = ufo(theta, max_iter=20).norms
     lengths = oracle.component_norms(own.grams, [theta.beta] * 8)
     above = lengths > alpha * (N if exact else theta.n_steps)
     assert 0 < above.sum() < 8

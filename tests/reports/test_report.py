@@ -13,7 +13,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from manykernels import AlignedKernel, MKLClassifier, MKLRegressor, TwoStageMKLRegressor, UFOMKLClassifier, load
-from manykernels.kernels import Gaussian, GaussianFamily, GaussianLadder, KernelBank, Linear, standard_bank
+from manykernels.kernels import (
+    Gaussian,
+    GaussianFamily,
+    GaussianLadder,
+    KernelBank,
+    Linear,
+    NystroemFeatures,
+    standard_bank,
+)
 from manykernels.reports import make_report
 from manykernels.reports.html.words import percent
 from manykernels.reports.summary import describe
@@ -256,7 +264,7 @@ def test_two_stages(iris):
 
 def test_a_fit_without_a_tolerance(iris):
     X = iris[0].to_numpy()
-    model = UFOMKLClassifier([Gaussian(1.0), Linear()], epochs=3, random_state=0).fit(X, iris[1])
+    model = UFOMKLClassifier([Gaussian(1.0), Linear()], max_iter=3, random_state=0).fit(X, iris[1])
     page = model.report(X, iris[1], folds=2).html
     assert "The fit stopped after 3 iterations, as asked." in page
     assert "did not meet its tolerance" not in page
@@ -306,7 +314,7 @@ def test_tables_on_disk(tmp_path):
     X = np.memmap(tmp_path / "X", dtype=np.float64, mode="w+", shape=(300, 2))
     X[:] = rng.normal(size=(300, 2))
     y = X[:, 0] > 0
-    model = MKLClassifier([Gaussian(1.0), Linear()], approximation="nystroem", rank=20, random_state=0).fit(X, y)
+    model = MKLClassifier([Gaussian(1.0), Linear()], approximation=NystroemFeatures(20), random_state=0).fit(X, y)
     report = model.report(X, y, folds=2, max_samples=100)
     assert report.assessment.truth.size == 100
     assert report.assessment.model.score.value > 0.8
@@ -341,7 +349,7 @@ class TestColumnsOfKernels:
 
     def test_ladders_on_nodes_have_the_columns_of_their_group(self, iris):
         X, y = iris[0].to_numpy(), iris[1]
-        ladders = [GaussianLadder([j], low=0.1, high=10.0, count=50, group="petal") for j in (2, 3)]
+        ladders = [GaussianLadder(low=0.1, high=10.0, count=50, group="petal", columns=[j]) for j in (2, 3)]
         model = MKLClassifier([*ladders, Gaussian(1.0, columns=[0])], norm=2).fit(X, y)
         columns = dict(zip(model.active_.tolist(), model.kernel_columns(model.active_), strict=True))
         assert len(columns) == 101

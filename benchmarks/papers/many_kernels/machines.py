@@ -22,7 +22,6 @@ from benchmarks.framework import expected, show
 from benchmarks.papers.many_kernels.common import median_ranks
 from manykernels import AlignedKernel, MKLClassifier
 from manykernels.alignment import Target, centered_alignment
-from manykernels.estimators.aligned import SHRINKAGES
 from manykernels.kernels import Gaussian, GaussianFamily
 
 CS_TWO = 10.0 ** np.arange(-2, 5.1, 0.5)
@@ -73,7 +72,7 @@ def _shrunk(family: GaussianFamily) -> Method:
     """Choose the strength of the shrinkage by the alignment on the validation part."""
 
     def learn(train: Data, validation: Data) -> AlignedKernel:
-        models = [AlignedKernel(family, shrinkage=strength).fit(*train) for strength in SHRINKAGES]
+        models = [AlignedKernel(candidate).fit(*train) for candidate in family.candidates()]
         return max(models, key=lambda model: _alignment(model, validation))
 
     return lambda *parts: _second_stage(*_timed(lambda: learn(*parts[:2])), *parts)

@@ -48,7 +48,7 @@ def run(words: str, pairs: PairValues, loss, labels, C: float, alpha: float, n: 
     def walk(exact: bool, epochs: int, sampling: str = "shuffle", tol: float = 0.0):
         rule = make_rule(joint, alpha, C * n, m, exact=exact)
         theta = SampleTheta(pairs, joint, labels[:, None], np.full(n, C), rule)
-        return ufo(theta, epochs=epochs, sampling=sampling, tol=tol)
+        return ufo(theta, max_iter=epochs, sampling=sampling, tol=tol)
 
     best = walk(True, 3000, tol=1e-6).certificate
     bank = bind(standard_bank(pairs.bank.X), pairs.bank.X, Recipe(normalize="cosine"))

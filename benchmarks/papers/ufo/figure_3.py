@@ -64,7 +64,7 @@ def classifier(kernels: KernelBank, epochs: int, alpha: float, step: str) -> UFO
         alpha=alpha,
         C=C,
         loss="multiclass_hinge",
-        epochs=epochs,
+        max_iter=epochs,
         step=step,
         fit_intercept=False,
         random_state=0,
@@ -99,8 +99,8 @@ def obscure_line(kernels: KernelBank, X, y, split, epochs: int) -> None:
         MulticlassHinge(17),
         codes[train, None],
         np.full(train.size, C),
-        p=1.01,
-        epochs=epochs,
+        power=1.01,
+        max_iter=epochs,
     )
     seconds = time.perf_counter() - started
     total = result.coef.sum()
@@ -129,10 +129,10 @@ def convergence(X, y, views, split, epochs: int) -> None:
 
     def walk(exact: bool):
         rule = make_rule(loss, 0.0, float(weights.sum()), bound.n_kernels, exact=exact)
-        return ufo(SampleTheta(pairs, loss, target, weights, rule), epochs=epochs)
+        return ufo(SampleTheta(pairs, loss, target, weights, rule), max_iter=epochs)
 
     runs = {"gradient": walk(False), "exact": walk(True)}
-    runs["OBSCURE"] = obscure(pairs, loss, target, weights, epochs=epochs)
+    runs["OBSCURE"] = obscure(pairs, loss, target, weights, max_iter=epochs)
     for words, result in runs.items():
         curve = "  ".join(
             f"{s.seconds:.1f} s {s.objective:.4g}" for s in result.trace[:: max(1, len(result.trace) // 8)]

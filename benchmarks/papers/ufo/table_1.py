@@ -64,7 +64,7 @@ def main() -> None:
         splits = list(StratifiedShuffleSplit(arguments.splits, train_size=0.7, random_state=0).split(X, y))
         for loss in ("hinge", "logistic"):  # compiled before anything is timed
             for step in ("gradient", "exact"):
-                one_fit(X, y, *splits[0], loss=loss, step=step, epochs=1)
+                one_fit(X, y, *splits[0], loss=loss, step=step, max_iter=1)
         print(f"\n{name}: N={splits[0][0].size}, F={13 * (X.shape[1] + 1)}, {EPOCHS[name]} epochs, C=100")
         print(
             "loss      alpha    steps      accuracy         paper        kernels  paper   seconds   times faster    gap"
@@ -74,7 +74,7 @@ def main() -> None:
         for loss in ("hinge", "logistic"):
             for alpha, paper_seconds, paper_accuracy, paper_std, paper_kernels in EXPECTED[name][loss]:
                 for step in ("gradient", "exact"):
-                    options = {"loss": loss, "alpha": alpha, "step": step, "epochs": EPOCHS[name]}
+                    options = {"loss": loss, "alpha": alpha, "step": step, "max_iter": EPOCHS[name]}
                     rows = np.array([one_fit(X, y, *split, **options) for split in splits])
                     seconds, accuracy, kernels, gap = rows.mean(axis=0)
                     inside = "" if abs(accuracy - paper_accuracy) <= paper_std else " outside"

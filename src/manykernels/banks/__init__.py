@@ -4,7 +4,7 @@
 """
 
 from manykernels.banks.binding import bind, bind_family
-from manykernels.banks.placement import Approximation, Data, Placement, Recipe
+from manykernels.banks.placement import Data, Placement, Recipe
 from manykernels.banks.planning import plan
 
-__all__ = ["Approximation", "Data", "Placement", "Recipe", "bind", "bind_family", "plan"]
+__all__ = ["Data", "Placement", "Recipe", "bind", "bind_family", "plan"]

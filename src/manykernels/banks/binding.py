@@ -30,7 +30,7 @@ from manykernels.compute.threads import one_blas_thread
 from manykernels.core.checks import check_choice
 from manykernels.core.notices import warn
 from manykernels.core.protocols import ExplicitBank
-from manykernels.kernels.family import NORMALIZATIONS, BoundFamily, Family
+from manykernels.kernels.family import NORMALIZATIONS, BoundFamily, Family, check_settled
 from manykernels.kernels.gaussian_product import GaussianProduct
 from manykernels.kernels.kernel_bank import KernelBank
 from manykernels.kernels.normalize import KINDS, Normalization, learn_normalization
@@ -200,14 +200,13 @@ def _bind_device(
 def _bind_features(kernels: KernelBank, data: Data, recipe: Recipe, placement: Placement, seed: Any) -> Any:
     """Bind approximations of the kernels by features of the samples."""
     assert placement.approximation is not None
-    kernels.require_plain(f"approximation={placement.approximation.method!r}")
+    kernels.require_plain(f"approximation={placement.approximation.name!r}")
     kernels = kernels.written_out()
     resolved = kernels.resolve(data.names_from)
     if not getattr(data.X, "is_read_in_blocks", False):  # such rows are looked at when they are read
         kernels.check_views(data.X, data.names_from)
     options: dict[str, Any] = {
-        "approximation": placement.approximation.method,
-        "rank": placement.approximation.rank,
+        "approximation": placement.approximation,
         "normalize": recipe.normalize,
         "center": recipe.center,
         "precision": placement.precision,
@@ -262,6 +261,7 @@ def bind_family(family: Family, data: Any, recipe: Recipe = _ALONE, placement: P
     20
     """
     data = Data.of(data).in_memory()
+    check_settled(family)
     if recipe.normalize not in NORMALIZATIONS:
         raise ValueError(
             f"normalize={recipe.normalize!r} is not for a family of kernels: take 'mean_diag', 'trace' or None."

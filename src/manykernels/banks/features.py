@@ -22,7 +22,13 @@ from manykernels.compute.feature_table import BLOCKS_SHARE, FeatureTable, least_
 from manykernels.compute.memory import human_bytes
 from manykernels.compute.triangles import triangle_size
 from manykernels.core.results import Iterate
-from manykernels.kernels.approximate import UNCOUNTED, approximate_kernels, errors_of_values, lost_traces
+from manykernels.kernels.approximate import (
+    UNCOUNTED,
+    Approximation,
+    approximate_kernels,
+    errors_of_values,
+    lost_traces,
+)
 from manykernels.kernels.feature_maps import FeatureMaps, Nystroem
 from manykernels.kernels.missing import CENTER_NEEDS_ALL, observed, seen_rows, with_zeros
 from manykernels.kernels.normalize import LEAST_LEVEL, checked_diagonal, fit_single, too_small
@@ -32,6 +38,9 @@ _CONSTANT = 1e-12
 # A table that takes no more is held in double precision: it is read from the cache, and no digits are lost.
 _SMALL_TABLE = 16 * 10**6
 _TRACE_ROWS = 4096
+# Samples are few below this multiple of the features where they are so many that solvers on features take long: for a
+# large C the interior point makes and factors a matrix of the features in each of hundreds of steps.
+_FEW, _SLOW = 3, 1000
 _LANDMARKS = 0.75  # most of the budget that landmarks may take, and what they are chosen by
 
 
@@ -44,9 +53,7 @@ class FeatureBank(CombinesByWeights):
     X : array, CSR matrix, or anything with a shape whose slices and selections of rows are such
     weight : ndarray of shape (n_samples,)
         Of the samples, in the means that normalization and centering learn.
-    approximation : {"nystroem", "fourier"}
-    rank : int or float
-        See :func:`manykernels.kernels.approximate.approximate_kernels`.
+    approximation : NystroemFeatures or FourierFeatures
     normalize, center, precision
         As for ``Recipe`` and ``Placement``.
     budget : int
@@ -68,12 +75,13 @@ class FeatureBank(CombinesByWeights):
     Examples
     --------
     >>> import numpy as np
-    >>> from manykernels.kernels import Gaussian
+    >>> from manykernels.kernels import Gaussian, NystroemFeatures
     >>> from manykernels.banks.features import FeatureBank
     >>> from manykernels.kernels.shared_distances import BoundKernel
     >>> X = np.random.default_rng(0).normal(size=(300, 2))
     >>> kernels = [BoundKernel(Gaussian(w), np.arange(2), f"width {w:g}", "all") for w in (1.0, 3.0)]
-    >>> bank = FeatureBank(kernels, X, np.ones(300), rank=50, random_state=np.random.default_rng(0))
+    >>> rng = np.random.default_rng(0)
+    >>> bank = FeatureBank(kernels, X, np.ones(300), approximation=NystroemFeatures(50), random_state=rng)
     >>> bank.quad_forms(np.ones(300)).shape, bool(bank.errors.max() < 0.05)
     ((2,), True)
     """
@@ -88,8 +96,7 @@ class FeatureBank(CombinesByWeights):
         X: Any,
         weight: np.ndarray,
         *,
-        approximation: str = "nystroem",
-        rank: float = 1000,
+        approximation: Approximation,
         normalize: str | None = "mean_diag",
         center: bool = False,
         precision: str = "single",
@@ -97,7 +104,7 @@ class FeatureBank(CombinesByWeights):
         random_state: np.random.Generator,
     ) -> None:
         most = None if budget is None else int(_LANDMARKS * budget)
-        self.bound = approximate_kernels(bound, X, approximation, rank, random_state, most)
+        self.bound = approximate_kernels(bound, X, approximation, random_state, most)
         self.X, self.sample_weight, self.precision = X, weight, precision
         self.names, self.groups = [entry.name for entry in bound], [entry.group for entry in bound]
         self.n_kernels, self.n_samples = len(bound), X.shape[0]
@@ -110,7 +117,7 @@ class FeatureBank(CombinesByWeights):
         sums, largest = self._hold(budget)
         lost = 1.0 - (sums + self._squared_mean()) / np.where(traces > 0, traces, 1.0)
         self.errors = np.clip(lost, 0.0, 1.0) * (traces > 0)
-        if approximation == "fourier":  # the trace of waves is always right
+        if approximation.keeps_trace:
             self.errors = errors_of_values(bound, self.bound, X)
         elif self.is_cosine:  # and so is that of cosines
             self.errors = lost_traces(bound, self.bound, X)
@@ -235,8 +242,9 @@ class FeatureBank(CombinesByWeights):
 
     @property
     def has_few_samples(self) -> bool:
-        """Whether matrices of the samples are smaller than their features, and a solver is quick with them."""
-        return self.n_samples <= min(MOST_COARSE, int(self.first[-1]))
+        """Whether a solver is quicker with matrices of the samples than with their features."""
+        times = _FEW if self.n_samples >= _SLOW else 1
+        return self.n_samples <= min(MOST_COARSE, times * int(self.first[-1]))
 
     @property
     def held_on(self) -> str:

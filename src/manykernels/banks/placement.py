@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from manykernels.core.targets import Targets
+from manykernels.kernels.approximate import Approximation
 
 PRECISIONS: dict[str, type] = {"single": np.float32, "double": np.float64}
 # Relative errors of values that are held so.
@@ -84,13 +85,6 @@ class Recipe:
         return isinstance(self.combination, str) and self.combination == "sum"
 
 
-class Approximation(NamedTuple):
-    """Features instead of kernels: "nystroem" or "fourier", and how many, or which part of the trace may be lost."""
-
-    method: str
-    rank: float = 1000
-
-
 @dataclass(frozen=True)
 class Placement:
     """Where kernels are held, and in how much memory.
@@ -109,7 +103,8 @@ class Placement:
         its rows.
     precision : {"single", "double"}
         Of the values that are held, unless they leave the range of float32; sums are always in double.
-    approximation : Approximation or None
+    approximation : NystroemFeatures, FourierFeatures or None
+        Features in the place of kernels.
     reserve : int
         Kernels that a solver wants to hold beside the bank, where the bank itself does not fit.
     spare : int or None

@@ -120,10 +120,13 @@ def pack_block(block: np.ndarray, start: int, triangle: np.ndarray) -> None:
     parallel(pack, _tiles(block.shape[0]))
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
 def add_weighted(stack: np.ndarray, weights: np.ndarray, first: int, out: np.ndarray) -> None:
     """Add ``sum_k weights[k] * stack[k, first:first+len(out)]`` to ``out``; zero weights cost nothing."""
-    chosen = np.flatnonzero(weights)
+    _add_chosen(stack, np.flatnonzero(weights), weights, first, out)
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def _add_chosen(stack: np.ndarray, chosen: np.ndarray, weights: np.ndarray, first: int, out: np.ndarray) -> None:
     size = out.shape[0]
     for low in range(0, size, _CHUNK):
         high = min(low + _CHUNK, size)
@@ -221,7 +224,6 @@ def _quad_forms_one_by_one(
         out[c] += 2.0 * total
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
 def segment_quad_forms(
     stack: np.ndarray, chosen: np.ndarray, beta: np.ndarray, start: int, stop: int, out: np.ndarray
 ) -> None:
@@ -231,8 +233,10 @@ def segment_quad_forms(
     support vectors alone are read. Four kernels are read side by side.
     """
     paired = chosen.size - chosen.size % 4
-    _quad_forms_by_fours(stack, chosen[:paired], beta, start, stop, out)
-    _quad_forms_one_by_one(stack, chosen[paired:], beta, start, stop, out[paired:])
+    if paired:
+        _quad_forms_by_fours(stack, chosen[:paired], beta, start, stop, out)
+    if paired < chosen.size:
+        _quad_forms_one_by_one(stack, chosen[paired:], beta, start, stop, out[paired:])
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
@@ -280,7 +284,9 @@ def packed_matvecs(
         target = out[places[s]]
         segment_matvec(stack[kernels[s]], beta, 0, beta.size, target, on_support)
         if on_support:
-            target[beta == 0.0] = 0.0
+            for i in range(beta.size):  # a mask takes longer to compile
+                if beta[i] == 0.0:
+                    target[i] = 0.0
 
 
 @njit(cache=True, nogil=True)

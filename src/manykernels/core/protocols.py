@@ -192,7 +192,7 @@ class Bank(Protocol):
 
     @property
     def has_few_samples(self) -> bool:
-        """Whether a matrix of all samples is smaller than what is held, so that solvers are quick with it."""
+        """Whether solvers are quicker with matrices of all samples than with what is held."""
 
     @property
     def spare(self) -> int | None:

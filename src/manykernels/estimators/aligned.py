@@ -20,7 +20,7 @@ from manykernels.banks import Data, Placement, Recipe, bind, bind_family
 from manykernels.banks.definiteness import check_combination
 from manykernels.banks.planning import plan_alignment
 from manykernels.compute.threads import one_blas_thread
-from manykernels.core.checks import check_choice, check_number
+from manykernels.core.checks import check_choice
 from manykernels.core.notices import warn
 from manykernels.core.progress import silent
 from manykernels.core.samples import Samples
@@ -30,9 +30,7 @@ from manykernels.estimators.parameters import FAMILY_NEEDS, Check, check_needs, 
 from manykernels.estimators.predictor import Predictor
 from manykernels.estimators.running import print_placement, watched
 from manykernels.estimators.training import Training, read_rows, read_weight, standardized, table_of
-from manykernels.kernels import GaussianFamily
 
-SHRINKAGES = (0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 # Whole numbers that differ in more than this many values are hardly classes.
 _MANY_CLASSES = 20
 # With fewer samples than this, nothing can be held out.
@@ -51,8 +49,10 @@ class AlignedEstimator(KernelEstimator):
 
     alignment_: float
     alignment_bound_: float
+    alignment_gap_: float
+    alignment_gap_is_exact_: bool
     held_out_alignment_: float
-    shrinkage_: float | None
+    shrinkage_: float
 
     def _check_parameters(self) -> None:
         check_parameters(self, _CHECKS)
@@ -60,19 +60,8 @@ class AlignedEstimator(KernelEstimator):
             raise ValueError(f"alignment={self.alignment!r} needs a list of kernels: a family takes 'greedy'.")
         if self._has_family:
             check_needs(self, "A family of kernels", FAMILY_NEEDS)
-        self._check_shrinkage()
-
-    def _check_shrinkage(self) -> None:
-        if self.shrinkage is None:
-            return
-        if not (isinstance(self.kernels, GaussianFamily) and self.kernels.per_feature):
-            raise ValueError(f"shrinkage={self.shrinkage!r} is for GaussianFamily(per_feature=True): take None.")
-        if isinstance(self.shrinkage, str):
-            check_choice("shrinkage", self.shrinkage, ("auto",))
-            if self.validation_fraction is None:
-                raise ValueError("shrinkage='auto' needs a validation_fraction.")
-        else:
-            check_number("shrinkage", self.shrinkage, low=0, closed="left")
+            if not self.kernels.is_settled and self.validation_fraction is None:
+                raise ValueError(f"{self.kernels!r} needs a validation_fraction.")
 
     # -- fit ------------------------------------------------------------------------------------------------
 
@@ -88,50 +77,42 @@ class AlignedEstimator(KernelEstimator):
         print_placement(self, repr(kernels), place)
         X, y, weight = training.X[samples.rows], training.target, samples.weight
 
-        def learn(strength: float | None, part: Any = slice(None)) -> Aligned:
-            return self._align(
-                self._shrunk(kernels, strength), table, X[part], weight[part], target_of(y[part], weight[part])
-            )
+        def learn(candidate: Any, part: Any = slice(None)) -> Aligned:
+            return self._align(candidate, table, X[part], weight[part], target_of(y[part], weight[part]))
 
-        def worth(strength: float | None, train: np.ndarray, held_out: np.ndarray) -> float:
+        def worth(candidate: Any, train: np.ndarray, held_out: np.ndarray) -> float:
             """Return the alignment on samples held out of a kernel that was learned without them."""
             with silent():
-                aligned = learn(strength, train)
+                aligned = learn(candidate, train)
             kernel = aligned.bank.kernel(aligned.weights, np.zeros(1, dtype=int))
             K = kernel.pairwise(X[held_out], X[held_out])
             return centered_alignment(K, target_of(y[held_out], weight[held_out]))
 
-        strength = self._best_strength(y, worth)
+        best = self._best(kernels, y, worth)
         with watched(self):
-            aligned = learn(strength)
+            aligned = learn(best)
         self._set_learned(aligned, samples)
 
-    def _best_strength(self, y: np.ndarray, worth: Callable[..., float]) -> float | None:
-        """Return the strength of the shrinkage that is worth most on samples held out, None where it is not chosen.
+    def _best(self, kernels: Any, y: np.ndarray, worth: Callable[..., float]) -> Any:
+        """Return the kernels; of a family that leaves something open, the candidate worth most on samples held out.
 
         What the kernel is worth there is set, NaN where no samples can be held out.
         """
         self.held_out_alignment_ = np.nan
-        is_chosen, parts = self.shrinkage == "auto", self._split(y)
-        if parts is None and is_chosen:
+        is_open, parts = self._has_family and not kernels.is_settled, self._split(y)
+        if parts is None and is_open:
             raise ValueError(
-                f"shrinkage='auto' needs {_FEW_SAMPLES} samples or more, of different targets, got {y.shape[0]}."
+                f"{kernels!r} needs {_FEW_SAMPLES} samples or more, of different targets, got {y.shape[0]}."
             )
         if parts is None:
-            return None
-        strengths = SHRINKAGES if is_chosen else (None,)
-        worths = [worth(strength, *parts) for strength in strengths]
+            return kernels
+        candidates = kernels.candidates() if is_open else [kernels]
+        worths = [worth(candidate, *parts) for candidate in candidates]
         best = int(np.argmax(worths))
         self.held_out_alignment_ = worths[best]
-        if is_chosen:
-            self.shrinkage_ = strengths[best]
-        return strengths[best]
-
-    def _shrunk(self, kernels: Any, strength: float | None) -> Any:
-        """Return the kernels, a family of many widths with the given strength of the shrinkage or the parameter's."""
-        if strength is None and self.shrinkage != "auto":
-            strength = self.shrinkage
-        return kernels if strength is None else kernels.shrunk(float(strength))
+        if is_open:
+            self.shrinkage_ = candidates[best].shrinkage
+        return candidates[best]
 
     def _split(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         """Return the places of samples to learn from and of samples held out, or None."""
@@ -176,7 +157,7 @@ class AlignedEstimator(KernelEstimator):
             )
         ]
         self.alignment_, self.alignment_bound_ = aligned.alignment, aligned.bound
-        self.gap_, self.gap_is_exact_ = aligned.gap, aligned.exact
+        self.alignment_gap_, self.alignment_gap_is_exact_ = aligned.gap, aligned.exact
         # Weights by a formula ("uniform", "independent") have no optimum to come near to, and no gap.
         self.converged_ = bool(np.isnan(aligned.gap) or aligned.gap <= self.tol)
         self.n_iter_, self.trace_ = aligned.n_iter, aligned.trace
@@ -186,7 +167,7 @@ class AlignedEstimator(KernelEstimator):
             warn(
                 f"The kernel overfits: its alignment is {self.alignment_:.2f} on the training data, but "
                 f"{self.held_out_alignment_:.2f} on samples held out. Take fewer kernels, one width instead of many, "
-                "or shrinkage='auto'."
+                "or GaussianFamily(..., shrinkage='auto')."
             )
 
     def _warn_not_converged(self) -> None:
@@ -220,14 +201,14 @@ class AlignedKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AlignedEs
         As for :class:`TwoStageMKLClassifier`.
     target : {"auto", "classes", "values"}, default "auto"
         What y holds; "auto" takes numbers with a fractional part for values and all else for classes.
-    normalize, missing, check_kernels, shrinkage, validation_fraction, tol, max_iter, memory_budget, random_state, \
+    normalize, missing, check_kernels, validation_fraction, tol, max_iter, memory_budget, random_state, \
 verbose
         As for :class:`TwoStageMKLClassifier`.
 
     Attributes
     ----------
     target_ : {"classes", "values"}
-    weights_, kernel_names_, active_, alignment_, alignment_bound_, held_out_alignment_, ...
+    weights_, kernel_names_, active_, alignment_, alignment_bound_, alignment_gap_, held_out_alignment_, ...
         As for :class:`TwoStageMKLClassifier`.
 
     Examples
@@ -252,7 +233,6 @@ verbose
         normalize: str | None = "mean_diag",
         missing: str = "error",
         check_kernels: str = "quick",
-        shrinkage: float | str | None = None,
         validation_fraction: float | None = None,
         tol: float = 1e-3,
         max_iter: int = 50,

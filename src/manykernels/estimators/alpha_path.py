@@ -80,7 +80,7 @@ def ufo_path(
     regression : bool, default False
         Fit UFOMKLRegressor instead of UFOMKLClassifier.
     **parameters
-        Of the estimator, such as ``loss``, ``C`` and ``epochs``.
+        Of the estimator, such as ``loss``, ``C`` and ``max_iter``.
 
     Returns
     -------
@@ -92,7 +92,7 @@ def ufo_path(
     >>> from manykernels import ufo_path
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> path = ufo_path("standard", X, y, n_alphas=4, loss="multiclass_hinge", epochs=20, random_state=0)
+    >>> path = ufo_path("standard", X, y, n_alphas=4, loss="multiclass_hinge", max_iter=20, random_state=0)
     >>> path[0].n_kernels, path[0].n_kernels < path[1].n_kernels < path[3].n_kernels
     (0, True)
     """

@@ -29,10 +29,10 @@ def set_kernels(model: Any, bank: Bank, weights: np.ndarray) -> None:
     model.extra_ = {}
 
 
-def set_certificate(model: Any, certificate: Certificate) -> None:
-    """Set what encloses the optimum, and whether that is near enough."""
+def set_certificate(model: Any, certificate: Certificate, exact: bool = True) -> None:
+    """Set what encloses the optimum, whether that is proved, and whether it is near enough."""
     model.objective_, model.dual_objective_ = certificate.primal, certificate.dual
-    model.gap_, model.converged_ = certificate.gap, certificate.within(model.tol)
+    model.gap_, model.gap_is_exact_, model.converged_ = certificate.gap, exact, certificate.within(model.tol)
 
 
 def set_support(model: Any, beta: np.ndarray) -> None:
@@ -79,14 +79,13 @@ def _predictor(bank: Bank, weights: np.ndarray, machine: Machine, rows: np.ndarr
 def _set_outcome(model: Any, results: list[Result]) -> None:
     """Set the sums of the certificates and of the work."""
     certificate = total([result.certificate for result in results])
-    set_certificate(model, certificate)
+    set_certificate(model, certificate, all(result.exact for result in results))
     model.converged_ = model.converged_ and all(result.gaps is None or result.converged for result in results)
     if np.isnan(certificate.gap):  # a problem without a dual
         model.converged_ = all(result.converged for result in results)
     if np.ndim(model.weights_) > 1:
         parts = [result.gaps if result.gaps is not None else [result.certificate.gap] for result in results]
         model.gaps_ = np.concatenate(parts).astype(np.float64)
-    model.gap_is_exact_ = all(result.exact for result in results)
     model.n_iter_ = max(result.n_iter for result in results)
     model.n_inner_solves_ = sum(result.n_inner_solves for result in results)
     model.trace_ = [step for result in results for step in result.trace]

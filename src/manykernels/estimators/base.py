@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.banks import Approximation, Placement, Recipe, on_workers
+from manykernels.banks import Placement, Recipe, on_workers
 from manykernels.banks.definiteness import check_combination
 from manykernels.core.protocols import Bank
 from manykernels.core.results import Result
@@ -34,6 +34,8 @@ from manykernels.estimators.settings import Settings
 from manykernels.estimators.solvers import find_solver
 from manykernels.estimators.training import Training, read_training
 from manykernels.estimators.warm_start import Learner, WarmStart
+from manykernels.kernels.approximate import find_approximation
+from manykernels.kernels.family import check_settled
 from manykernels.losses import Loss
 from manykernels.norms import Norm
 
@@ -52,6 +54,8 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
     intercept_: np.ndarray
     objective_: float
     dual_objective_: float
+    gap_: float
+    gap_is_exact_: bool
     n_inner_solves_: int
     approximation_error_: np.ndarray
     ranks_: np.ndarray
@@ -65,6 +69,7 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
         solver, norm = self._solver(), self._norm()
         if self._has_family:
             check_needs(self, "A family of kernels", FAMILY_NEEDS)
+            check_settled(self.kernels)
             solver.check_kernels(self.kernels.can)
         is_sum = self._recipe().is_sum
         for name, off in (("approximation", None), ("missing", "error")):
@@ -74,14 +79,14 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
         if self.device != "cpu" and not is_list:
             raise ValueError(f"device={self.device!r} is for lists of kernels and combination='sum'; use device='cpu'.")
         if self._is_distributed() and (self.device != "cpu" or not is_list):
-            raise ValueError("n_jobs='dask' needs combination='sum', a list of kernels and device='cpu'.")
+            raise ValueError("cluster= needs combination='sum', a list of kernels and device='cpu'.")
         solver.refuse(norm, self._loss())
 
     def _check_data(self, given: Any) -> None:
         """Raise ValueError for parameters that rule out such data, before any of it is read."""
-        if client_of_rows(self.approximation, self.n_jobs, given) is not None:
-            assert self.approximation is not None
-            check_rows(self._solver(), self._norm(), self.kernels, self.approximation)
+        approximation = find_approximation(self.approximation)
+        if approximation is not None and client_of_rows(approximation, self.cluster, given) is not None:
+            check_rows(self._solver(), self._norm(), self.kernels, approximation)
             check_needs(self, "A fit to rows on Dask workers", ROW_NEEDS)
 
     def _settings(self) -> Settings:
@@ -112,17 +117,17 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
         raise NotImplementedError
 
     def _is_distributed(self) -> bool:
-        """Return whether the kernels are to be on Dask workers: ``n_jobs`` is then "dask" or a client."""
-        return on_workers.names_workers(self.n_jobs)
+        """Return whether the kernels are to be on Dask workers."""
+        return self.cluster is not None
 
     def _client(self) -> Any:
         """Return the client of the workers that hold the kernels, None where they are held here."""
-        return on_workers.find_client(self.n_jobs)
+        return on_workers.find_client(self.cluster)
 
     def __getstate__(self) -> dict:
         """Return what is pickled: a connection to a cluster is not, and becomes "dask"."""
         state = super().__getstate__()
-        return {**state, "n_jobs": "dask"} if self._is_distributed() else state
+        return {**state, "cluster": "dask"} if self._is_distributed() else state
 
     def __sklearn_clone__(self) -> Any:
         """Return a clone that uses the same cluster."""
@@ -130,8 +135,8 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
             return super().__sklearn_clone__()
         # A client cannot be copied. This estimator is left as it is, since other threads may be using it.
         without = object.__new__(type(self))
-        without.__dict__.update(vars(self), n_jobs=None)
-        return without.__sklearn_clone__().set_params(n_jobs=self.n_jobs)
+        without.__dict__.update(vars(self), cluster=None)
+        return without.__sklearn_clone__().set_params(cluster=self.cluster)
 
     # -- fit ------------------------------------------------------------------------------------------------
 
@@ -141,7 +146,7 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
 
     def _read(self, given: Any, y: Any, sample_weight: Any) -> Training | RowTraining:
         """Return the data after all checks: what several fits may share."""
-        client = client_of_rows(self.approximation, self.n_jobs, given)
+        client = client_of_rows(self.approximation, self.cluster, given)
         if client is not None:
             return read_on_workers(self, client, given, y, sample_weight)
         return read_training(self, *in_memory(self.memory_budget, given, y, sample_weight))
@@ -206,5 +211,5 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
 
     def _wish(self) -> Placement:
         """Return where the kernels are to be; the budget is still that of all of the fit."""
-        approximation = None if self.approximation is None else Approximation(self.approximation, self.rank)
+        approximation = find_approximation(self.approximation)
         return Placement(self.memory_budget, self.device, self._client(), approximation=approximation)

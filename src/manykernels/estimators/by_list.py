@@ -115,7 +115,7 @@ def need_beside(settings: Settings, listed: Listed, shape: tuple[int, int], norm
 
 
 def _tell_what_is_cheaper(settings: Settings, listed: Listed, shape: tuple[int, int], data: Data) -> None:
-    """Warn where features are no fewer than samples and the exact kernels fit into memory."""
+    """Warn where samples are few for their features and the exact kernels fit into memory."""
     wish = settings.wish
     if isinstance(data.X, CheckedRows) or wish.approximation is None:
         return
@@ -123,7 +123,7 @@ def _tell_what_is_cheaper(settings: Settings, listed: Listed, shape: tuple[int, 
     room = exact_bytes(extent, need_beside(settings, listed, shape), first_precision(settings.tol))
     if room <= budget_bytes(wish.budget):
         warn(
-            f"approximation={wish.approximation.method!r} makes no fewer features than there are samples, "
-            f"{shape[1]:,}, so the exact kernels ({human_bytes(room)} of memory) cost no more: take "
-            "approximation=None or a lower rank."
+            f"approximation={wish.approximation.name!r} makes so many features that the exact kernels of "
+            f"{shape[1]:,} samples ({human_bytes(room)} of memory) cost no more: take approximation=None or a lower "
+            "rank."
         )

@@ -22,6 +22,7 @@ from manykernels.estimators.solvers import SOLVERS
 from manykernels.estimators.training import is_matrix, set_columns
 from manykernels.estimators.warm_start import Learner, WarmStart
 from manykernels.kernels import KernelBank
+from manykernels.kernels.approximate import Approximation
 from manykernels.kernels.standard import as_bank
 from manykernels.norms import Norm
 from manykernels.problem import Problem
@@ -69,11 +70,11 @@ class RowTraining:
         return float(first / total)
 
 
-def client_of_rows(approximation: str | None, n_jobs: Any, X: Any) -> Any:
+def client_of_rows(approximation: Any, cluster: Any, X: Any) -> Any:
     """Return the client of the workers for rows: for features of Dask data, or with a Dask client; None otherwise."""
     if approximation is None:
         return None
-    return on_workers.find_client("dask" if is_dask(X) and not on_workers.names_workers(n_jobs) else n_jobs)
+    return on_workers.find_client("dask" if is_dask(X) and cluster is None else cluster)
 
 
 # What exact kernels say of Dask data that are too large.
@@ -107,7 +108,7 @@ def read_on_workers(estimator: Any, client: Any, X: Any, y: Any, sample_weight: 
     return RowTraining(client, source, meta, kernels)
 
 
-def check_rows(solver: Solver, norm: Norm, kernels: Any, approximation: str) -> None:
+def check_rows(solver: Solver, norm: Norm, kernels: Any, approximation: Approximation) -> None:
     """Raise ValueError for what cannot be done without an array of all rows."""
     if not solver.can_do_with(on_workers.ROWS_CAN):
         names = tuple(name for name, record in SOLVERS.items() if record.can_do_with(on_workers.ROWS_CAN))
@@ -116,7 +117,7 @@ def check_rows(solver: Solver, norm: Norm, kernels: Any, approximation: str) -> 
     if levels is not None and levels.groups is not None:
         raise ValueError(f"With rows on Dask workers, norm must be a number or a norm without groups, got {norm!r}.")
     if isinstance(kernels, KernelBank):
-        kernels.require_plain(f"approximation={approximation!r}")
+        kernels.require_plain(f"approximation={approximation.name!r}")
 
 
 def from_rows(settings: Settings, training: RowTraining, targets: Targets, warm: WarmStart) -> Learner:

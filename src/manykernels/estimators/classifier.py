@@ -82,26 +82,28 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         Calibrate probabilities on held-out folds (five more fits); the logistic loss needs no calibration, nor does
         any other whose ``gives_probabilities`` says so.
     class_weight : dict, "balanced" or None, default None
-    multi_class : {"ovr"}, default "ovr"
     shared_weights : bool, default True
         Learn one kernel for all classes or labels; False: one for each.
     tol : float, default 1e-3
         Relative duality gap to reach.
     max_iter : int, default 1000
-    approximation : {None, "nystroem", "fourier"}, default None
+    approximation : None, "nystroem", "fourier", NystroemFeatures or FourierFeatures, default None
         For very many samples: each kernel becomes the inner product of a few features, its values with landmarks or
         random waves (Gaussian kernels). No kernel matrix is made, and the certificate is that of the approximate
-        problem.
-    rank : int, or float between 0 and 1, default 1000
-        Features of each kernel, or the share of its trace that may be lost.
+        problem. A name stands for 1000 features of each kernel;
+        :class:`NystroemFeatures(rank) <manykernels.kernels.NystroemFeatures>` and
+        :class:`FourierFeatures(rank) <manykernels.kernels.FourierFeatures>` take another number, or the share of the
+        trace that may be lost.
     memory_budget : int, str or None, default None
         Memory that a fit may use, in bytes or as "2GB"; None is half of what is free.
     device : {"cpu", "cuda", "cuda:0", ..., "mps"}, default "cpu"
         Where the kernels lie and passes over them are made; a GPU needs ``pip install "manykernels[gpu]"``. It is for
         lists of kernels, combination="sum". A model fitted there is used anywhere.
-    n_jobs : int, "dask", dask.distributed.Client or None, default None
-        Classes learned at the same time, when each has its own kernel. With "dask" the kernels are held by the workers
-        of the active Dask client, with a client by its workers; ``memory_budget`` is then for this process alone.
+    cluster : None, "dask" or dask.distributed.Client, default None
+        With "dask" the kernels are held by the workers of the active Dask client, with a client by its workers;
+        ``memory_budget`` is then for this process alone.
+    n_jobs : int or None, default None
+        Classes learned at the same time, when each has its own kernel.
     random_state : int, RandomState or None, default None
         Shuffles the folds of the calibration, and chooses the landmarks or waves of an approximation.
     verbose : int, default 0
@@ -191,15 +193,14 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         fit_intercept: bool = True,
         probability: bool = False,
         class_weight: Any = None,
-        multi_class: str = "ovr",
         shared_weights: bool = True,
         tol: float = 1e-3,
         max_iter: int = 1000,
-        approximation: str | None = None,
-        rank: float = 1000,
+        approximation: Any = None,
         memory_budget: Any = None,
         device: str = "cpu",
-        n_jobs: Any = None,
+        cluster: Any = None,
+        n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:

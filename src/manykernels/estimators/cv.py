@@ -245,9 +245,8 @@ class MKLClassifierCV(_Chooser, MKLClassifier):
         None is accuracy.
     {others}
         As for :class:`MKLClassifier`.
-    n_jobs : int, "dask", dask.distributed.Client or None, default None
-        Folds at the same time; with "dask" or a client one after the other, each with its kernels on the workers, and
-        so on a ``device``, since each fit has all of it.
+    n_jobs : int or None, default None
+        Folds at the same time; on a ``cluster`` or a ``device`` one after the other, since each fit has all of it.
 
     Attributes
     ----------
@@ -287,15 +286,15 @@ class MKLRegressorCV(_Chooser, MKLRegressor):
         None is R2.
     {others}
         As for :class:`MKLRegressor`.
-    n_jobs : int, "dask", dask.distributed.Client or None, default None
+    n_jobs : int or None, default None
         As for :class:`MKLClassifierCV`.
 
     Attributes
     ----------
     C_, norm_, scores_, best_score_
         As for :class:`MKLClassifierCV`, and those of :class:`MKLRegressor`. With several outputs and
-        ``shared_weights=False``, ``C_`` is of shape (n_outputs,), each chosen by the R2 of its output, and ``scores_`` of
-        shape (n_norms, n_Cs, n_folds, n_outputs); the norm is that for which they are best together.
+        ``shared_weights=False``, ``C_`` is of shape (n_outputs,), each chosen by the R2 of its output, and ``scores_``
+        of shape (n_norms, n_Cs, n_folds, n_outputs); the norm is that for which they are best together.
 
     Examples
     --------

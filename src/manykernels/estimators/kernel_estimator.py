@@ -42,19 +42,17 @@ class KernelEstimator(BaseEstimator):
     group_weights_: np.ndarray
     active_: np.ndarray
     feature_importances_: np.ndarray
-    gap_: float
-    gap_is_exact_: bool
     converged_: bool
     n_iter_: int
     trace_: list[Step]
     # Whether targets may be a matrix, with a column for each output.
     _takes_matrix: bool = False
     # Of estimators that have no such parameter.
-    approximation: str | None = None
+    approximation: Any = None
     center: bool = False
     combination: Any = "sum"
     device: str = "cpu"
-    n_jobs: Any = None
+    cluster: Any = None
 
     def _bank(self, X: Any, *, tells: bool = False) -> KernelBank:
         return as_bank(self.kernels, X, tells=tells)
@@ -133,7 +131,7 @@ class KernelEstimator(BaseEstimator):
         """Return the predictions of all tasks, shape (n, n_tasks); of Dask data where they are."""
         check_is_fitted(self)
         if is_dask(X):
-            return on_workers.by_parts(self._decisions, X, self.n_jobs)
+            return on_workers.by_parts(self._decisions, X, self.cluster)
         if getattr(X, "ndim", 2) == 3:
             stack = self._check_stack(X)
             return np.hstack([predictor.decision_from_stack(stack) for predictor in self._predictors])

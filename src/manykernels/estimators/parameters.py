@@ -11,7 +11,8 @@ import numpy as np
 from manykernels.banks.definiteness import CHECKS as KERNEL_CHECKS
 from manykernels.compute.gpu import check_device
 from manykernels.core.checks import check_choice, check_count, check_number
-from manykernels.kernels.approximate import APPROXIMATIONS, check_rank
+from manykernels.core.notices import shown
+from manykernels.kernels.approximate import find_approximation
 from manykernels.kernels.normalize import KINDS
 from manykernels.kernels.parametric import ParametricKernel
 
@@ -39,6 +40,14 @@ def check_costs_of_outputs(name: str, value: Any) -> None:
         check_number(name, cost, low=0, more=", or a list of such numbers, one for each output")
 
 
+def _check_jobs(name: str, value: Any) -> None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value == 0):
+        raise ValueError(
+            f"{name} must be a whole number other than 0, or None, got {shown(value)}; workers of a cluster are "
+            "cluster='dask' or cluster=client."
+        )
+
+
 # What each parameter must be, whatever the others are. An estimator that asks for something else says so itself.
 CHECKS: dict[str, Check] = {
     "C": partial(check_number, low=0),
@@ -46,15 +55,13 @@ CHECKS: dict[str, Check] = {
     "tol": partial(check_number, low=0),
     "epsilon": partial(check_number, low=0, closed="left"),
     "max_iter": check_count,
-    "epochs": check_count,
     "combination": _check_combination,
     "normalize": partial(check_choice, choices=KINDS),
-    "approximation": partial(check_choice, choices=APPROXIMATIONS),
-    "rank": lambda _, value: check_rank(value),
+    "approximation": lambda _, value: find_approximation(value),
+    "n_jobs": _check_jobs,
     "device": lambda _, value: check_device(value),
     "missing": partial(check_choice, choices=("error", "ignore")),
     "check_kernels": partial(check_choice, choices=KERNEL_CHECKS),
-    "multi_class": partial(check_choice, choices=("ovr",)),
     "expected_samples": or_none(check_number, low=0),
     "validation_fraction": or_none(check_number, low=0, high=1),
 }

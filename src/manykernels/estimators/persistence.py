@@ -28,6 +28,7 @@ from manykernels.estimators.regressor import MKLRegressor
 from manykernels.estimators.two_stage import TwoStageMKLClassifier, TwoStageMKLRegressor
 from manykernels.estimators.ufo import UFOMKLClassifier, UFOMKLRegressor
 from manykernels.kernels import KERNELS, Kernel, KernelBank
+from manykernels.kernels.approximate import APPROXIMATIONS, Approximation
 from manykernels.kernels.parametric import ParametricKernel
 from manykernels.losses import LOSSES, JointLoss, Loss
 from manykernels.norms import NORMS, MixedNorm, Norm
@@ -79,11 +80,13 @@ _VALUES = (
     "alignment_",
     "alignment_bound_",
     "held_out_alignment_",
+    "alignment_gap_",
+    "alignment_gap_is_exact_",
     "shrinkage_",
     "target_",
     "offset_",
 )
-_LIBRARY: dict[str, type] = {kind.__name__: kind for kind in (*NORMS, *LOSSES)}
+_LIBRARY: dict[str, type] = {kind.__name__: kind for kind in (*NORMS, *LOSSES, *APPROXIMATIONS)}
 _TEXTS = ("classes_", "feature_names_in_")
 
 
@@ -204,8 +207,6 @@ def _decode_parameters(manifest: dict, predictors: list[Predictor], arrays: dict
     parameters["kernels"] = KernelBank(listed, standardize=True) if "column_scales_" in arrays else listed
     if parameters.get("solver") in FAMILY_SOLVERS:
         parameters["solver"] = "auto"  # they are a list now
-    if "shrinkage" in parameters:
-        parameters["shrinkage"] = None
     if "norm" in parameters:
         parameters["norm"] = _norm_of(parameters["norm"], list(kept), arrays["weights_"].shape[-1])
     return parameters
@@ -256,11 +257,11 @@ def _is_left_out(name: str, value: Any) -> bool:
 def _encode_parameter(name: str, value: Any) -> Any:
     if _is_left_out(name, value):
         return None
-    if name == "n_jobs" and value is not None and not isinstance(without_numpy(value), (int, str)):
+    if name == "cluster" and value is not None:
         return "dask"  # a connection to a cluster does not outlive the process
     if isinstance(value, JointLoss):
         raise ValueError("A model with a JointLoss of your own cannot be saved: files hold no code.")
-    if isinstance(value, (Norm, Loss, ParametricKernel)):
+    if isinstance(value, (Norm, Loss, ParametricKernel, Approximation)):
         return _encode_object(value)
     if name == "solver":
         return _words_for(value)
@@ -269,8 +270,8 @@ def _encode_parameter(name: str, value: Any) -> Any:
     return _encode_number(value)
 
 
-def _encode_object(value: Norm | Loss | ParametricKernel) -> Any:
-    """Return the class and the parameters of a norm or a loss; only the words of what is not the library's.
+def _encode_object(value: Norm | Loss | ParametricKernel | Approximation) -> Any:
+    """Return the class and the parameters of an object of the library; only the words of what is not the library's.
 
     Predictions do not need it, and a refit says that it is missing.
     """

@@ -40,9 +40,12 @@ class MKLRegressor(RegressorMixin, BaseMKL):
     shared_weights : bool, default True
         Learn one kernel for all outputs; False: one for each. With the squared loss, a norm p and solver="auto", eight
         outputs or more are then learned together in batches.
-    combination, solver, normalize, center, missing, check_kernels, fit_intercept, tol, max_iter, approximation, rank,
-    memory_budget, device, n_jobs, random_state, verbose
+    combination, solver, normalize, center, missing, check_kernels, fit_intercept, tol, max_iter, approximation,
+    memory_budget, device, cluster, random_state, verbose
         As for :class:`MKLClassifier`.
+    n_jobs : int or None, default None
+        Outputs with kernels of their own that are learned at the same time, where they are not learned in batches; of
+        :func:`mkl_path`, norms walked along at the same time.
 
     Attributes
     ----------
@@ -84,11 +87,11 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         shared_weights: bool = True,
         tol: float = 1e-3,
         max_iter: int = 1000,
-        approximation: str | None = None,
-        rank: float = 1000,
+        approximation: Any = None,
         memory_budget: Any = None,
         device: str = "cpu",
-        n_jobs: Any = None,
+        cluster: Any = None,
+        n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:

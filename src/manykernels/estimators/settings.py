@@ -30,7 +30,7 @@ class Settings:
     fit_intercept : bool
     tol : float
     max_iter : int
-    n_jobs : int, "dask", distributed.Client or None
+    n_jobs : int or None
     random_state : int, RandomState or None
     verbose : int
     """
@@ -45,7 +45,7 @@ class Settings:
     fit_intercept: bool
     tol: float
     max_iter: int
-    n_jobs: Any
+    n_jobs: int | None
     random_state: Any
     verbose: int
 

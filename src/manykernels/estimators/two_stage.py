@@ -65,7 +65,6 @@ class _TwoStage(ContributionsMixin, AlignedEstimator):
         normalize: str | None = "mean_diag",
         missing: str = "error",
         check_kernels: str = "quick",
-        shrinkage: float | str | None = None,
         validation_fraction: float | None = 0.25,
         tol: float = 1e-3,
         max_iter: int = 50,
@@ -313,9 +312,6 @@ class TwoStageMKLClassifier(ClassifierMixin, _TwoStage):
     check_kernels : {"quick", "full"}, default "quick"
         How closely matrices and kernels of your own are checked for positive semidefiniteness. "quick" reads each about
         once and sees most that are not kernels; the learned combination is checked in full. "full" factors each.
-    shrinkage : float, "auto" or None, default None
-        With GaussianFamily(per_feature=True): how strongly the widths are drawn to their mean. "auto" takes the
-        strength with the best alignment on samples held out; None is that of the family.
     validation_fraction : float or None, default 0.25
         Part of the samples that is held out, once, to see what the alignment is worth; the final kernel is learned on
         all. None saves that time.
@@ -342,19 +338,22 @@ class TwoStageMKLClassifier(ClassifierMixin, _TwoStage):
         Centered alignment of the learned kernel with the target on the training data.
     alignment_bound_ : float
         What no weights exceed; of a family, none of up to ten times their total.
-    gap_, gap_is_exact_ : float, bool
-        ``alignment_bound_ - alignment_``, and whether the search behind the bound is exact.
+    alignment_gap_, alignment_gap_is_exact_ : float, bool
+        ``alignment_bound_ - alignment_``, and whether the search behind the bound is exact. NaN where a formula gives
+        the weights ("independent", "uniform").
+    converged_ : bool
+        Whether ``alignment_gap_ <= tol``, or there is no such gap.
     held_out_alignment_ : float
         Alignment on samples held out, of a kernel learned without them; NaN without a validation_fraction. Far below
         ``alignment_`` it means that the kernel overfits, of which a warning tells. A kernel that knows nothing has
         about 1 / sqrt(samples held out).
     shrinkage_ : float
-        The strength that was chosen, with "auto".
+        The strength that was chosen, with ``GaussianFamily(shrinkage="auto")``.
     learner_, best_params_ : estimator and dict
         The second stage, and what was chosen from the grid.
     classes_ : ndarray
     feature_importances_ : ndarray of shape (n_features,)
-    converged_, n_iter_, trace_, n_features_in_, feature_names_in_
+    n_iter_, trace_, n_features_in_, feature_names_in_
         As for :class:`MKLClassifier`.
 
     Examples
@@ -408,7 +407,7 @@ class TwoStageMKLRegressor(RegressorMixin, _TwoStage):
     learner : estimator with kernel="precomputed", optional
         The second stage; default KernelRidge with alpha chosen by cross-validation. It learns the target minus its
         mean.
-    kernels, alignment, grid, cv, normalize, missing, check_kernels, shrinkage, validation_fraction, tol, max_iter, \
+    kernels, alignment, grid, cv, normalize, missing, check_kernels, validation_fraction, tol, max_iter, \
 memory_budget, n_jobs, random_state, verbose
         As for :class:`TwoStageMKLClassifier`.
 
@@ -416,8 +415,8 @@ memory_budget, n_jobs, random_state, verbose
     ----------
     offset_ : float
         The mean of the target.
-    weights_, kernel_names_, kernel_groups_, active_, alignment_, alignment_bound_, gap_, gap_is_exact_, \
-held_out_alignment_, shrinkage_, learner_, best_params_, feature_importances_, ...
+    weights_, kernel_names_, kernel_groups_, active_, alignment_, alignment_bound_, alignment_gap_, \
+alignment_gap_is_exact_, converged_, held_out_alignment_, shrinkage_, learner_, best_params_, feature_importances_, ...
         As for :class:`TwoStageMKLClassifier`.
 
     Examples

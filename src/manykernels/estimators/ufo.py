@@ -35,9 +35,9 @@ def _gives_probabilities(estimator: UFOMKLClassifier) -> bool:
 class UFOMKLClassifier(ClassifierMixin, StreamingUFO):
     """Classifier that learns kernel weights one sample at a time, with exact zeros, and from streams.
 
-    It minimizes, over one function f_k for each of m kernels, with a_k = ||f_k|| and p = 2 ln m / (2 ln m - 1),
+    It minimizes, over one function f_k for each of m kernels, with a_k = ||f_k|| and r = 2 ln m / (2 ln m - 1),
 
-        1/2 ||a||_p^2 + alpha C n ||a||_1 + C sum_i loss(y_i, sum_k f_k(x_i))
+        1/2 ||a||_r^2 + alpha C n ||a||_1 + C sum_i loss(y_i, sum_k f_k(x_i))
 
     so that alpha tunes how many kernels are left. Every epoch ends with a duality gap that encloses the optimum.
 
@@ -55,15 +55,15 @@ class UFOMKLClassifier(ClassifierMixin, StreamingUFO):
         own), learn several classes one against the rest, with kernel weights that they share; "multiclass_hinge"
         learns them jointly. A JointLoss of your own may predict structured labels, see
         :class:`manykernels.losses.StructuredHinge`.
-    epochs : int, default 10
-        Passes over the samples.
+    max_iter : int, default 10
+        Epochs: passes over the samples.
     step : {"auto", "exact", "gradient"}, default "auto"
-        "gradient" is the paper's: a subgradient of one sample's loss, and a gap that falls like 1 / epochs. "exact"
+        "gradient" is the paper's: a subgradient of one sample's loss, and a gap that falls like 1 / max_iter. "exact"
         goes to the best coefficient of that sample, at about the same cost, and the gap falls geometrically in the end,
         for a large C after many epochs. "auto" is "exact" where there is no average and the loss is one of the library.
         ``partial_fit`` always takes gradient steps.
-    p : float in (1, 2] or None, default None
-        Another power of the norm.
+    norm : float p in (1, inf] or None, default None
+        As for :class:`MKLClassifier`, with r = 2 p / (1 + p). None is the r above: p = 1.3 for a hundred kernels.
     sampling : {"shuffle", "uniform"}, default "shuffle"
         Every sample once an epoch in random order, or each step at a random sample.
     average : bool, default False
@@ -113,6 +113,8 @@ class UFOMKLClassifier(ClassifierMixin, StreamingUFO):
     objective_, dual_objective_, gap_ : float
         The optimum lies between the two objectives; ``gap_`` is their relative difference. After ``partial_fit`` they
         are of the stream: the mean objective along the way, and a bound below that of any fixed predictor.
+    gap_is_exact_ : bool
+        True: all kernels of a list are looked at.
     converged_ : bool
         Whether ``gap_ <= tol``; with the default ``tol=0`` all epochs are made, and it is False.
     trace_ : list of Step
@@ -136,7 +138,7 @@ class UFOMKLClassifier(ClassifierMixin, StreamingUFO):
     >>> from manykernels import UFOMKLClassifier
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = UFOMKLClassifier(alpha=0.03, loss="multiclass_hinge", epochs=50, random_state=0).fit(X, y)
+    >>> model = UFOMKLClassifier(alpha=0.03, loss="multiclass_hinge", max_iter=50, random_state=0).fit(X, y)
     >>> bool(model.score(X, y) > 0.95), bool(model.gap_ < 0.01)
     (True, True)
     >>> len(model.weights_), len(model.active_) < 30
@@ -150,9 +152,9 @@ class UFOMKLClassifier(ClassifierMixin, StreamingUFO):
         alpha: float = 0.0,
         C: float = 1.0,
         loss: Any = "hinge",
-        epochs: int = 10,
+        max_iter: int = 10,
         step: str = "auto",
-        p: float | None = None,
+        norm: float | None = None,
         sampling: str = "shuffle",
         average: bool = False,
         features: str = "auto",
@@ -323,15 +325,15 @@ class UFOMKLRegressor(RegressorMixin, StreamingUFO):
         As for :class:`manykernels.MKLRegressor`.
     epsilon : float, default 0.1
         Half the width of the tube of loss="epsilon_insensitive"; a loss as an object has its own.
-    epochs, step, p, sampling, average, features, normalize, missing, check_kernels, fit_intercept, tol, warm_start,
-    expected_samples, memory_budget, random_state, verbose
+    max_iter, step, norm, sampling, average, features, normalize, missing, check_kernels, fit_intercept, tol,
+    warm_start, expected_samples, memory_budget, random_state, verbose
         As for :class:`UFOMKLClassifier`.
 
     Attributes
     ----------
     weights_, kernel_norms_, kernel_names_, kernel_groups_, group_names_, group_weights_, active_, objective_,
-    dual_objective_, gap_, converged_, trace_, n_iter_, intercept_, support_, dual_coef_, n_seen_, feature_importances_,
-    n_features_in_, feature_names_in_
+    dual_objective_, gap_, gap_is_exact_, converged_, trace_, n_iter_, intercept_, support_, dual_coef_, n_seen_,
+    feature_importances_, n_features_in_, feature_names_in_
         As for :class:`UFOMKLClassifier`.
 
     Examples
@@ -339,7 +341,7 @@ class UFOMKLRegressor(RegressorMixin, StreamingUFO):
     >>> import numpy as np
     >>> from manykernels import UFOMKLRegressor
     >>> x = np.linspace(-3, 3, 100)[:, None]
-    >>> model = UFOMKLRegressor(C=100.0, epochs=50, random_state=0).fit(x, np.sin(2 * x[:, 0]))
+    >>> model = UFOMKLRegressor(C=100.0, max_iter=50, random_state=0).fit(x, np.sin(2 * x[:, 0]))
     >>> bool(model.score(x, np.sin(2 * x[:, 0])) > 0.99)
     True
     """
@@ -352,9 +354,9 @@ class UFOMKLRegressor(RegressorMixin, StreamingUFO):
         C: float = 1.0,
         loss: Any = "squared",
         epsilon: float = 0.1,
-        epochs: int = 10,
+        max_iter: int = 10,
         step: str = "auto",
-        p: float | None = None,
+        norm: float | None = None,
         sampling: str = "shuffle",
         average: bool = False,
         features: str = "auto",

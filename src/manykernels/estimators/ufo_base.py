@@ -37,7 +37,6 @@ from manykernels.estimators.training import Training
 from manykernels.kernels.feature_maps import FeatureMaps
 from manykernels.losses import JointLoss
 from manykernels.losses.codes import CUSTOM
-from manykernels.norms.elastic import ElasticNorm
 from manykernels.outer.ufo import SAMPLINGS, UfoResult, standing, ufo
 from manykernels.outer.ufo_feature_theta import FeatureTheta
 from manykernels.outer.ufo_sample_theta import SampleTheta
@@ -52,7 +51,7 @@ _FROZEN = (
     "C",
     "loss",
     "epsilon",
-    "p",
+    "norm",
     "average",
     "features",
     "normalize",
@@ -62,12 +61,17 @@ _FROZEN = (
 )
 
 
+def _check_norm(name: str, value: Any) -> None:
+    if value is not None:
+        check_number(name, value, low=1, closed="right", more=", inf or None")
+
+
 _CHECKS: dict[str, Check] = {
     "tol": partial(check_number, low=0, closed="left"),
     "step": partial(check_choice, choices=STEPS),
     "sampling": partial(check_choice, choices=SAMPLINGS),
     "features": partial(check_choice, choices=FEATURES),
-    "p": lambda _, value: ElasticNorm(p=value),  # it says what is wrong with p
+    "norm": _check_norm,
 }
 
 
@@ -116,6 +120,8 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
     intercept_: np.ndarray
     objective_: float
     dual_objective_: float
+    gap_: float
+    gap_is_exact_: bool
     kernel_norms_: np.ndarray
     n_seen_: int
 
@@ -134,6 +140,10 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
     def _has_own_loss(self) -> bool:
         """Whether the loss is a joint one of the user's own, which learns labels of any kind."""
         return isinstance(self.loss, JointLoss)
+
+    def _power(self) -> float | None:
+        """Return p of the norm of the lengths ||f_k||, given that of the weights; None stands for the default."""
+        return None if self.norm is None else 2.0 / (1.0 / self.norm + 1.0)
 
     # -- fit ------------------------------------------------------------------------------------------------
 
@@ -156,7 +166,7 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         Returns whether Ctrl-C ended the walk early.
         """
         seed = check_random_state(self.random_state).randint(2**31 - 1)
-        theta, result = self._walk(task, warm, seed, self.epochs)
+        theta, result = self._walk(task, warm, seed, int(self.max_iter))
         rounding = 0.0 if result.interrupted else self._rounding(warm.bank, theta, result)
         # Digits far below the gap that was reached are in nobody's way; what rounding may add to it is stated.
         if needs_digits(rounding, max(self.tol, _FINE_TOL, result.certificate.gap)):
@@ -181,13 +191,13 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         self.intercept_ = self._predictors[0].intercept
         set_support(self, samples.spread(theta.dual_point().T))
         if self.tol > 0 and not self.converged_ and not result.interrupted:
-            warn_not_converged(self, "epochs", gap_in_words(self), "raise epochs or tol")
+            warn_not_converged(self, f"epochs (max_iter={self.max_iter})", gap_in_words(self), "raise max_iter or tol")
 
-    def _walk(self, task: Task, warm: UfoWarmStart, seed: int, epochs: int) -> tuple[Theta, UfoResult]:
+    def _walk(self, task: Task, warm: UfoWarmStart, seed: int, max_iter: int) -> tuple[Theta, UfoResult]:
         theta = self._theta(task, warm)
         with watched(self), quiet():
             random = np.random.default_rng(seed)
-            result = ufo(theta, epochs=epochs, sampling=self.sampling, tol=self.tol, random_state=random)
+            result = ufo(theta, max_iter=max_iter, sampling=self.sampling, tol=self.tol, random_state=random)
         check_finite(result.certificate, result.certificate.dual, result.coef)
         return theta, result
 
@@ -201,13 +211,13 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         """
         warm.bank, warm.source, warm.precision = None, None, "double"
         if reached is None:
-            return self._walk(task, warm, seed, self.epochs)
+            return self._walk(task, warm, seed, int(self.max_iter))
         warm.start = reached
         theta = self._theta(task, warm)
         with quiet():
             result = standing(theta)
         check_finite(result.certificate, result.certificate.dual, result.coef)
-        certificate, left = result.certificate, self.epochs - len(trace)
+        certificate, left = result.certificate, int(self.max_iter) - len(trace)
         trace = [*trace[:-1], replace(trace[-1], objective=certificate.primal, gap=certificate.gap)]
         if certificate.gap > self.tol and left > 0:
             del theta, result
@@ -273,7 +283,7 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         self._bias = warm.bias
         bank, loss, y, C = warm.bank, task.loss, task.y, task.C
         exact = _is_compiled(loss) and self.step != "gradient" and not self.average
-        rule = make_rule(loss, self.alpha, float(C.sum()), bank.n_kernels, self.p, exact)
+        rule = make_rule(loss, self.alpha, float(C.sum()), bank.n_kernels, self._power(), exact)
         if warm.source is None:
             warm.source = self._source(bank, loss.n_outputs)
         return warm.source(loss, y, C, rule, self.average, warm.start)

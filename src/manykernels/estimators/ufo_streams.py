@@ -43,7 +43,7 @@ class StreamingUFO(BaseUFO):
         n_expected = n_samples if self.expected_samples is None else float(self.expected_samples)
         self._stream_is = self._frozen(), unit
         total_C = self.C * unit * n_expected
-        rule = make_rule(loss, self.alpha, total_C, bank.n_kernels, self.p)
+        rule = make_rule(loss, self.alpha, total_C, bank.n_kernels, self._power())
         sample = light(bank)
         if explicit:
             maps = bank.maps(self._bias)

@@ -70,14 +70,33 @@ def _fall_offset(beta, lower, epsilon):
     return -epsilon if beta > 0.0 else epsilon
 
 
-@njit(cache=True, nogil=True)
 def offsets(beta, lower, upper, epsilon):
     """Return what is added to -g to get the rates of going up and down."""
     rise, fall = np.empty(beta.size), np.empty(beta.size)
-    for k in range(beta.size):
+    _survey(beta, beta, lower, upper, epsilon, True, 0.0, rise, fall, np.empty(beta.size, np.int64))
+    return rise, fall
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def _survey(g, beta, lower, upper, epsilon, intercept, slack, rise, fall, keep):
+    """Write the offsets to rise and fall, and to keep the samples that may still move: see :func:`movable`.
+
+    Returns the largest rate up, the lowest rate down, and the number of samples that may move.
+    """
+    high, low = 2 * _NEVER, -2 * _NEVER
+    for k in range(g.size):
         rise[k] = _rise_offset(beta[k], upper[k], epsilon)
         fall[k] = _fall_offset(beta[k], lower[k], epsilon)
-    return rise, fall
+        high = max(high, rise[k] - g[k])
+        low = min(low, fall[k] - g[k])
+    # Going up is of use only against some partner's going down, and the other way round.
+    top, bottom = (high + slack, low - slack) if intercept else (slack, -slack)
+    count = 0
+    for k in range(g.size):
+        if rise[k] - g[k] > bottom or fall[k] - g[k] < top or lower[k] < beta[k] < upper[k]:
+            keep[count] = k
+            count += 1
+    return high, low, count
 
 
 # The loops below run in chunks: first the chunk's extreme value, which the compiler turns into
@@ -162,9 +181,11 @@ def _move_pair(beta, i, j, step, ceiling, floor):
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def _pair_loop(K, diagonal, g, beta, lower, upper, epsilon, tol, max_iter):
-    """Pair steps with 1' beta kept; changes g and beta in place. Returns (iterations, violation)."""
-    rise, fall = offsets(beta, lower, upper, epsilon)
+def _pair_loop(K, diagonal, g, beta, lower, upper, rise, fall, epsilon, tol, max_iter):
+    """Pair steps with 1' beta kept; changes g and beta in place, and the offsets of both rates.
+
+    Returns the iterations and the violation, infinite where they were not enough.
+    """
     i, rate_up = _step_and_choose(g, g, g, 0.0, rise)
     for iteration in range(max_iter):
         row_i = K[i]
@@ -187,23 +208,7 @@ def _pair_loop(K, diagonal, g, beta, lower, upper, epsilon, tol, max_iter):
         rise[j] = _rise_offset(beta[j], upper[j], epsilon)
         fall[j] = _fall_offset(beta[j], lower[j], epsilon)
         i, rate_up = _step_and_choose(g, row_i, row_j, step, rise)
-    return max_iter, _pair_violation(g, rise, fall)
-
-
-@njit(cache=True, nogil=True, fastmath=_FAST)
-def _extremes(g, rise, fall):
-    """Return the largest rate up and the lowest rate down."""
-    high, low = 2 * _NEVER, -2 * _NEVER
-    for k in range(g.size):
-        high = max(high, rise[k] - g[k])
-        low = min(low, fall[k] - g[k])
-    return high, low
-
-
-@njit(cache=True, nogil=True, fastmath=_FAST)
-def _pair_violation(g, rise, fall):
-    high, low = _extremes(g, rise, fall)
-    return max(high - low, 0.0)
+    return max_iter, np.inf
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
@@ -222,7 +227,7 @@ def _single_rate(gradient, beta, lower, upper, epsilon):
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
 def _single_loop(K, diagonal, g, beta, lower, upper, epsilon, tol, max_iter):
-    """Single-coefficient steps, for a problem without intercept; in place. Returns (iterations, violation)."""
+    """Single-coefficient steps, for a problem without intercept; in place. Returns what ``_pair_loop`` does."""
     n = g.shape[0]
     for iteration in range(max_iter):
         best, best_gain, violation = -1, 0.0, 0.0
@@ -246,47 +251,7 @@ def _single_loop(K, diagonal, g, beta, lower, upper, epsilon, tol, max_iter):
         row = K[best]
         for k in range(n):
             g[k] += step * row[k]
-    return max_iter, _single_violation(g, beta, lower, upper, epsilon)
-
-
-@njit(cache=True, nogil=True, fastmath=_FAST)
-def _single_violation(g, beta, lower, upper, epsilon):
-    violation = 0.0
-    for k in range(g.shape[0]):
-        violation = max(violation, abs(_single_rate(g[k], beta[k], lower[k], upper[k], epsilon)))
-    return 2.0 * violation
-
-
-@njit(cache=True, nogil=True, fastmath=_FAST)
-def movable(g, beta, lower, upper, epsilon, intercept, slack):
-    """Return the samples that may still move: all but those at a bound that pushes them back by ``slack`` or more."""
-    rise, fall = offsets(beta, lower, upper, epsilon)
-    high, low = _extremes(g, rise, fall) if intercept else (0.0, 0.0)
-    high, low = high + slack, low - slack
-    keep = np.empty(g.size, np.int64)
-    count = 0
-    for k in range(g.size):
-        # Going up is of use only against some partner's going down, and the other way round.
-        if rise[k] - g[k] > low or fall[k] - g[k] < high or lower[k] < beta[k] < upper[k]:
-            keep[count] = k
-            count += 1
-    return keep[:count]
-
-
-@njit(cache=True, nogil=True)
-def _compact(K, keep):
-    out = np.empty((keep.size, keep.size))
-    copy_block(K, keep, out)
-    return out
-
-
-@njit(cache=True, nogil=True)
-def _taken(values, keep):
-    """Return values[keep]: a loop takes a tenth of what compiling the index does."""
-    out = np.empty(keep.size)
-    for k in range(keep.size):
-        out[k] = values[keep[k]]
-    return out
+    return max_iter, np.inf
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
@@ -300,73 +265,104 @@ def _add_products(K, change, g):
                 g[t] += step * row[t]
 
 
-@njit(cache=True, nogil=True)
-def _run(K, diagonal, g, beta, lower, upper, epsilon, tol, max_iter, intercept):
-    if intercept:
-        return _pair_loop(K, diagonal, g, beta, lower, upper, epsilon, tol, max_iter)
-    return _single_loop(K, diagonal, g, beta, lower, upper, epsilon, tol, max_iter)
+# What follows calls the loops, a few times a solve. It is not compiled: a function that compiled ones call is compiled
+# once more into each of them.
 
 
-@njit(cache=True, nogil=True)
+class _WorkingSet:
+    """The samples that are worked on, and what they gain by going up and down.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+    diagonal, g, beta, lower, upper : ndarrays of shape (n,)
+        g and beta are changed in place.
+    epsilon : float
+    intercept : bool
+    """
+
+    def __init__(self, K, diagonal, g, beta, lower, upper, epsilon, intercept):
+        self.K, self.diagonal, self.g, self.beta, self.lower, self.upper = K, diagonal, g, beta, lower, upper
+        self.epsilon, self.intercept = epsilon, intercept
+        self.rise, self.fall, self.keep = np.empty(g.size), np.empty(g.size), np.empty(g.size, np.int64)
+
+    def look(self, slack=0.0):
+        """Return by how much the optimality conditions are violated, and the samples that may still move."""
+        high, low, count = _survey(
+            self.g,
+            self.beta,
+            self.lower,
+            self.upper,
+            self.epsilon,
+            self.intercept,
+            slack,
+            self.rise,
+            self.fall,
+            self.keep,
+        )
+        worst = max(high - low, 0.0) if self.intercept else 2.0 * max(high, -low, 0.0)
+        return worst, self.keep[:count]
+
+    def burst(self, tol, max_iter):
+        """Make so many steps at most, after :meth:`look`; return how many, and the violation or infinity."""
+        arrays = self.K, self.diagonal, self.g, self.beta, self.lower, self.upper
+        if self.intercept:
+            return _pair_loop(*arrays, self.rise, self.fall, self.epsilon, tol, max_iter)
+        return _single_loop(*arrays, self.epsilon, tol, max_iter)
+
+    def only(self, keep):
+        """Return the kept samples alone, in compact copies."""
+        K = np.empty((keep.size, keep.size))
+        copy_block(self.K, keep, K)
+        diagonal, g, beta = self.diagonal[keep], self.g[keep], self.beta[keep]
+        return _WorkingSet(K, diagonal, g, beta, self.lower[keep], self.upper[keep], self.epsilon, self.intercept)
+
+
+def movable(g, beta, lower, upper, epsilon, intercept, slack):
+    """Return the samples that may still move: all but those at a bound that pushes them back by ``slack`` or more."""
+    return _WorkingSet(None, None, g, beta, lower, upper, epsilon, intercept).look(slack)[1]
+
+
 def violation(g, beta, lower, upper, epsilon, intercept):
     """Return by how much the optimality conditions are violated, in the unit of y."""
-    if intercept:
-        rise, fall = offsets(beta, lower, upper, epsilon)
-        return _pair_violation(g, rise, fall)
-    return _single_violation(g, beta, lower, upper, epsilon)
+    return _WorkingSet(None, None, g, beta, lower, upper, epsilon, intercept).look()[0]
 
 
-@njit(cache=True, nogil=True)
-def _solve_shrunk(K, diagonal, g, beta, lower, upper, epsilon, tol, max_iter, intercept, keep):
+def _solve_shrunk(everybody, keep, tol, max_iter):
     """Solve on the kept samples alone, in a compact copy that is shrunk again as samples settle.
 
     Changes beta and g (of all samples) in place; returns the iterations.
     """
-    change, keep = beta.copy(), keep.copy()
-    small, diag, gk, bk = _compact(K, keep), _taken(diagonal, keep), _taken(g, keep), _taken(beta, keep)
-    lo, up = _taken(lower, keep), _taken(upper, keep)
-    done = 0
+    before, done, few = everybody.beta.copy(), 0, everybody.only(keep)
+    few.look()
     while done < max_iter:
-        burst = min(max(keep.size, 200), max_iter - done)
-        used, worst = _run(small, diag, gk, bk, lo, up, epsilon, tol, burst, intercept)
+        used, worst = few.burst(tol, min(max(keep.size, 200), max_iter - done))
         done += used
-        for k in range(keep.size):
-            beta[keep[k]] = bk[k]
+        everybody.beta[keep] = few.beta
         if worst <= tol:
             break
-        inner = movable(gk, bk, lo, up, epsilon, intercept, 0.0)
+        inner = few.look()[1]
         if 10 * inner.size < 7 * keep.size and inner.size > 1:
-            small, diag, gk, bk = _compact(small, inner), _taken(diag, inner), _taken(gk, inner), _taken(bk, inner)
-            lo, up = _taken(lo, inner), _taken(up, inner)
-            for k in range(inner.size):  # inner[k] >= k
-                keep[k] = keep[inner[k]]
-            keep = keep[: inner.size]
-    for k in range(change.size):
-        change[k] = beta[k] - change[k]
-    _add_products(K, change, g)
+            few, keep = few.only(inner), keep[inner]
+            few.look()
+    _add_products(everybody.K, everybody.beta - before, everybody.g)
     return done
 
 
-@njit(cache=True, nogil=True)
 def solve_in_place(K, diagonal, g, beta, lower, upper, epsilon, tol, max_iter, intercept):
     """Alternate bursts on all samples with solves on those that may still move; in place."""
-    n = g.size
-    done = 0
+    everybody, done = _WorkingSet(K, diagonal, g, beta, lower, upper, epsilon, intercept), 0
     # The first shrunken solves are rough, so that little is lost when the guess of who moves was wrong.
-    worst = violation(g, beta, lower, upper, epsilon, intercept)
+    worst, keep = everybody.look()
     while worst > tol and done < max_iter:
-        keep = movable(g, beta, lower, upper, epsilon, intercept, 0.0)
-        if 2 * keep.size <= n and keep.size > 1:
-            rough = max(tol, 0.1 * worst)
-            used = _solve_shrunk(K, diagonal, g, beta, lower, upper, epsilon, rough, max_iter - done, intercept, keep)
+        if 2 * keep.size <= g.size and keep.size > 1:
+            used = _solve_shrunk(everybody, keep.copy(), max(tol, 0.1 * worst), max_iter - done)
         else:
-            burst = min(max(n // 2, 100), max_iter - done)
-            used, _ = _run(K, diagonal, g, beta, lower, upper, epsilon, tol, burst, intercept)
+            used, _ = everybody.burst(tol, min(max(g.size // 2, 100), max_iter - done))
         done += used
-        after = violation(g, beta, lower, upper, epsilon, intercept)
-        if used == 0 and after >= worst:
+        before, (worst, keep) = worst, everybody.look()
+        if used == 0 and worst >= before:
             break  # rounding: no step left that a float64 can take
-        worst = after
     return done, worst
 
 

@@ -1,5 +1,6 @@
 """Kernels, banks of kernels, and the kernel that was learned."""
 
+from manykernels.kernels.approximate import FourierFeatures, NystroemFeatures
 from manykernels.kernels.base import Dirichlet, Gaussian, Kernel, Linear, Polynomial
 from manykernels.kernels.continuous_family import ContinuousFamily, DirichletFamily
 from manykernels.kernels.feature_maps import Nothing, Nystroem, RandomFourier
@@ -33,6 +34,7 @@ __all__ = [
     "ContinuousFamily",
     "Dirichlet",
     "DirichletFamily",
+    "FourierFeatures",
     "Gaussian",
     "GaussianFamily",
     "GaussianLadder",
@@ -40,6 +42,7 @@ __all__ = [
     "KernelBank",
     "Linear",
     "Nystroem",
+    "NystroemFeatures",
     "Overlap",
     "ParametricKernel",
     "Polynomial",

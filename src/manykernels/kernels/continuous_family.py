@@ -35,10 +35,10 @@ class ContinuousFamily(Family):
     Parameters
     ----------
     low, high : array-like of shape (n_parameters,)
-    columns : None, int, str, slice, list or callable, default None
-        As for :class:`Kernel`.
     n_starts : int, default 3
         Random starts of a search in many dimensions.
+    columns, group, label
+        As for :class:`Kernel`.
 
     Examples
     --------
@@ -62,12 +62,26 @@ class ContinuousFamily(Family):
     True
     """
 
-    def __init__(self, low: Any, high: Any, columns: Any = None, n_starts: int = 3) -> None:
+    def __init__(
+        self,
+        low: Any,
+        high: Any,
+        n_starts: int = 3,
+        columns: Any = None,
+        group: str | None = None,
+        label: str | None = None,
+    ) -> None:
         self.low, self.high = np.atleast_1d(np.asarray(low, float)), np.atleast_1d(np.asarray(high, float))
         finite = np.isfinite(self.low).all() and np.isfinite(self.high).all()
         if self.low.shape != self.high.shape or not finite or not np.all(self.low < self.high):
             raise ValueError(f"low must lie below high, both finite and of one shape, got {low!r} and {high!r}.")
-        self.columns, self.n_starts = columns, check_count("n_starts", n_starts, at_least=0)
+        self.n_starts = check_count("n_starts", n_starts, at_least=0)
+        self.columns, self.group, self.label = columns, group, label
+
+    def _where(self) -> str:
+        """Return the arguments that say what the kernels see, as a repr ends with them."""
+        given = {name: getattr(self, name) for name in ("columns", "group", "label")}
+        return "".join(f", {name}={value!r}" for name, value in given.items() if value is not None)
 
     @abstractmethod
     def kernel(self, parameters: np.ndarray) -> Kernel:
@@ -107,7 +121,7 @@ class ContinuousFamily(Family):
         self, X: Any, table: Any, weight: np.ndarray, normalize: str | None, budget: int, base: Any = None
     ) -> BoundContinuous:
         positions = resolve_columns(self.columns, table)
-        where = describe_columns(self.columns, positions, column_names(table), table.shape[1])
+        where = self.label or describe_columns(self.columns, positions, column_names(table), table.shape[1])
         return BoundContinuous(self, X, positions, where, normalize, weight, budget)
 
 
@@ -135,7 +149,7 @@ class BoundContinuous(BoundFamily):
     def member(self, parameters: np.ndarray) -> Member:
         kernel = self.family.kernel(parameters)
         kernel.columns = self.positions.tolist()
-        entry = BoundKernel(kernel, self.positions, kernel.name(self.where), self.where)
+        entry = BoundKernel(kernel, self.positions, kernel.name(self.where), self.family.group or self.where)
         scale = scale_of(entry, self.X, self.normalize, self.sample_weight)
         return Member(tuple(np.asarray(parameters, float).tolist()), entry, scale)
 
@@ -220,6 +234,8 @@ class DirichletFamily(ContinuousFamily):
     low, high : float, default 0 and 20
     columns : int, str or list of one, default None
         None is the only column of X.
+    group, label : str or None, default None
+        As for :class:`Kernel`.
 
     Examples
     --------
@@ -232,12 +248,20 @@ class DirichletFamily(ContinuousFamily):
     'Dirichlet(frequency=7.7'
     """
 
-    def __init__(self, low: float = 0.0, high: float = 20.0, columns: Any = None) -> None:
+    def __init__(
+        self,
+        low: float = 0.0,
+        high: float = 20.0,
+        columns: Any = None,
+        group: str | None = None,
+        label: str | None = None,
+    ) -> None:
         least = check_number("low", low, low=0, closed="left")
-        super().__init__(least, check_number("high", high, low=least, more=", the value of low"), columns)
+        most = check_number("high", high, low=least, more=", the value of low")
+        super().__init__(least, most, columns=columns, group=group, label=label)
 
     def __repr__(self) -> str:
-        return f"DirichletFamily({short(float(self.low[0]))}, {short(float(self.high[0]))})"
+        return f"DirichletFamily({short(float(self.low[0]))}, {short(float(self.high[0]))}{self._where()})"
 
     def kernel(self, parameters: np.ndarray) -> Kernel:
         return Dirichlet(float(parameters[0]))

@@ -7,7 +7,7 @@ collects the few that it needs in a :class:`manykernels.banks.collection.Collect
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -54,6 +54,15 @@ class Family(ABC):
     can: frozenset[str] = frozenset({NEEDS_BEST, NEEDS_SAMPLE})
     # Kernels that have to be bound first, where its own are made of others.
     base: Any = None
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing is left open, such as the strength of a shrinkage, that is chosen on samples held out."""
+        return True
+
+    def candidates(self) -> Sequence[Family]:
+        """Return the families, settled ones, of which one is to be chosen."""
+        return [self]
 
     def search_bytes(self, n_samples: int) -> int:
         """Return the bytes that a search takes beside those kernels."""
@@ -146,3 +155,12 @@ def scale_of(entry: BoundKernel, X: Any, normalize: str | None, sample_weight: n
     if total <= 0.0:
         return 0.0
     return (float(sample_weight.sum()) if normalize == "mean_diag" else 1.0) / total
+
+
+def check_settled(family: Family) -> None:
+    """Raise ValueError for a family that leaves something open, where nothing is held out to choose it by."""
+    if not family.is_settled:
+        raise ValueError(
+            f"{family!r} is for TwoStageMKLClassifier, TwoStageMKLRegressor and AlignedKernel, which choose on samples "
+            "held out: give a number."
+        )

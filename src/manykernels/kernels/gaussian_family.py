@@ -27,6 +27,7 @@ from manykernels.kernels.continuous_family import BoundContinuous, ContinuousFam
 from manykernels.kernels.gaussian_product import ScaledGaussian
 from manykernels.kernels.ladder import chebyshev_widths, count_nodes, lagrange_basis
 
+SHRINKAGES = (0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 _GRID, _ROUGH = 600, 32
 # Waking a thread takes longer than this many terms.
 _SMALL = 1 << 20
@@ -50,13 +51,15 @@ class GaussianFamily(ContinuousFamily):
     low, high : float, default 1e-3 and 1e3
     per_feature : bool, default False
         A width of its own for each feature, all between ``low`` and ``high``.
-    columns : None, int, str, slice, list or callable, default None
     n_starts : int, default 3
         Random starts of the search with a width for each feature.
-    shrinkage : float, default 0
-        How strongly the widths of the features are drawn to their mean: the search maximizes
+    shrinkage : float or "auto", default 0
+        With ``per_feature=True``: how strongly the widths of the features are drawn to their mean. The search maximizes
         <M, K> / (||M|| n) - shrinkage * the squared coefficient of variation of the widths. It keeps many widths from
-        overfitting a few samples.
+        overfitting a few samples. "auto" is for the two-stage estimators and AlignedKernel, which take the strength
+        with the best alignment on samples held out.
+    columns, group, label
+        As for :class:`Gaussian`.
 
     Examples
     --------
@@ -74,18 +77,34 @@ class GaussianFamily(ContinuousFamily):
         low: float = 1e-3,
         high: float = 1e3,
         per_feature: bool = False,
-        columns: Any = None,
         n_starts: int = 3,
-        shrinkage: float = 0.0,
+        shrinkage: float | str = 0.0,
+        columns: Any = None,
+        group: str | None = None,
+        label: str | None = None,
     ) -> None:
         least = check_number("low", low, low=0)
         most = check_number("high", high, low=least, more=", the value of low")
         if least < _LEAST_WIDTH or most > 1.0 / _LEAST_WIDTH:
             needs = f"between {_LEAST_WIDTH} and {1.0 / _LEAST_WIDTH}, since their squares are searched"
             raise ValueError(f"low and high must be {needs}, got {low!r} and {high!r}; scale the features.")
-        super().__init__(least, most, columns, n_starts)
+        super().__init__(least, most, n_starts, columns, group, label)
         self.per_feature = bool(per_feature)
-        self.shrinkage = check_number("shrinkage", shrinkage, low=0, closed="left")
+        is_open = isinstance(shrinkage, str) and shrinkage == "auto"
+        self.shrinkage: Any = shrinkage
+        if not is_open:
+            self.shrinkage = check_number("shrinkage", shrinkage, low=0, closed="left", more=", or 'auto'")
+        if not self.per_feature and self.shrinkage != 0.0:
+            raise ValueError(f"shrinkage={shrinkage!r} needs per_feature=True: one width is not drawn to any other.")
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the strength of the shrinkage is given."""
+        return not isinstance(self.shrinkage, str)
+
+    def candidates(self) -> list[GaussianFamily]:
+        """Return the same family with each strength of the shrinkage that "auto" chooses from."""
+        return [self] if self.is_settled else [self.shrunk(strength) for strength in SHRINKAGES]
 
     def shrunk(self, shrinkage: float) -> GaussianFamily:
         """Return the same family with another strength of the shrinkage."""
@@ -102,7 +121,7 @@ class GaussianFamily(ContinuousFamily):
     def __repr__(self) -> str:
         each = ", per_feature=True" if self.per_feature else ""
         drawn = f", shrinkage={short(self.shrinkage)}" if self.shrinkage else ""
-        return f"GaussianFamily({short(float(self.low[0]))}, {short(float(self.high[0]))}{each}{drawn})"
+        return f"GaussianFamily({short(float(self.low[0]))}, {short(float(self.high[0]))}{each}{drawn}{self._where()})"
 
     def kernel(self, parameters: np.ndarray) -> Kernel:
         if self.per_feature:

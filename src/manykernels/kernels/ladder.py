@@ -31,15 +31,13 @@ class GaussianLadder:
 
     Parameters
     ----------
-    columns : None, int, str, slice, list or callable, default None
-        As for :class:`Gaussian`.
     low, high : float, default 2^-3 and 2^6
         The smallest and the largest width.
     count : int, default 1000
         Number of widths.
     error : float, default 5e-8
         Largest error of an interpolated kernel value.
-    group, label : str or None
+    columns, group, label
         As for :class:`Gaussian`.
 
     Examples
@@ -57,11 +55,11 @@ class GaussianLadder:
 
     def __init__(
         self,
-        columns: Any = None,
         low: float = 2.0**-3,
         high: float = 2.0**6,
         count: int = 1000,
         error: float = 5e-8,
+        columns: Any = None,
         group: str | None = None,
         label: str | None = None,
     ) -> None:
@@ -89,14 +87,14 @@ class GaussianLadder:
     def refined(self, error: float) -> GaussianLadder:
         """Return the same ladder with an error of at most ``error``."""
         finest = min(self.error, error)
-        return GaussianLadder(self.columns, self.low, self.high, self.count, finest, self.group, self.label)
+        return GaussianLadder(self.low, self.high, self.count, finest, self.columns, self.group, self.label)
 
     def __len__(self) -> int:
         return self.count
 
     def __repr__(self) -> str:
-        where = "" if self.columns is None else f"columns={self.columns!r}, "
-        return f"GaussianLadder({where}low={short(self.low)}, high={short(self.high)}, count={self.count})"
+        where = "" if self.columns is None else f", columns={self.columns!r}"
+        return f"GaussianLadder(low={short(self.low)}, high={short(self.high)}, count={self.count}{where})"
 
     def __deepcopy__(self, memo: dict) -> GaussianLadder:
         return self

@@ -117,7 +117,7 @@ def _kernels(columns: Any, widths: Any, degrees: Any) -> list[Kernel | GaussianL
     count = int(widths) if np.ndim(widths) == 0 else 0
     kernels: list[Kernel | GaussianLadder] = []
     if count > _MANY_WIDTHS:
-        kernels.append(GaussianLadder(columns, STANDARD_WIDTHS[0], STANDARD_WIDTHS[-1], count))
+        kernels.append(GaussianLadder(STANDARD_WIDTHS[0], STANDARD_WIDTHS[-1], count, columns=columns))
     else:
         every = np.geomspace(STANDARD_WIDTHS[0], STANDARD_WIDTHS[-1], count) if count else np.asarray(widths)
         kernels += [Gaussian(float(width), columns=columns) for width in every]

@@ -35,8 +35,8 @@ def obscure(
     y: np.ndarray,
     C: np.ndarray,
     *,
-    p: float | None = None,
-    epochs: int = 10,
+    power: float | None = None,
+    max_iter: int = 10,
     random_state: int = 0,
 ) -> UfoResult:
     """Run both stages.
@@ -50,9 +50,9 @@ def obscure(
     y : ndarray of shape (n, n_targets)
     C : ndarray of shape (n,)
         Weights of the losses.
-    p : float in (1, 2], optional
-        Default: that of UFO-MKL.
-    epochs : int
+    power : float in (1, 2], optional
+        p of the norm of the lengths ||f_k||; default: that of UFO-MKL.
+    max_iter : int
         Epochs of the second stage; the first ends when its objective no longer falls, after five at most.
     random_state : int
 
@@ -79,7 +79,7 @@ def obscure(
         raise ValueError(f"obscure needs a loss that is compiled in and has bounded subgradients, not {loss!r}.")
     if not pairs.is_held:
         raise MemoryError("obscure needs the values of all pairs in memory: raise memory_budget.")
-    walk = _Walk(pairs, loss, y, C, p)
+    walk = _Walk(pairs, loss, y, C, power)
     rng = np.random.default_rng(random_state)
     lowest = np.inf
     for _ in range(_MOST_ONLINE):
@@ -88,7 +88,7 @@ def obscure(
             break
         lowest = walk.trace[-1].objective
     walk.set_radius(min(lowest, walk.trace[-1].objective))
-    for _ in range(epochs):
+    for _ in range(max_iter):
         walk.epoch(rng.permutation(C.size), regularized=True)
     coef, norms = walk.predictor()
     certificate = Certificate(walk.trace[-1].objective, UNKNOWN)
@@ -96,9 +96,9 @@ def obscure(
 
 
 class _Walk:
-    def __init__(self, pairs: PairValues, loss: JointLoss, y: np.ndarray, C: np.ndarray, p: float | None) -> None:
+    def __init__(self, pairs: PairValues, loss: JointLoss, y: np.ndarray, C: np.ndarray, power: float | None) -> None:
         self.lam = 1.0 / float(C.sum())
-        rule = make_rule(loss, 0.0, 1.0, pairs.n_kernels, p)
+        rule = make_rule(loss, 0.0, 1.0, pairs.n_kernels, power)
         self.theta = SampleTheta(pairs, loss, y, C, rule)
         self.theta.walk.clock[steps.NOW] = rule.power  # so that coef is that of the map's inverse
         # The scale of theta, the sum s_t, the number of steps of the second stage, and the radius.

@@ -24,48 +24,51 @@ class ElasticNorm(Norm):
     ----------
     strength : float >= 0, default 0
         Of the l1 part. UFO-MKL's alpha, which is stated for the mean of the losses, is ``strength / (C n_samples)``.
-    p : float in (1, 2] or None, default None
-        None stands for 2 ln m / (2 ln m - 1) with m kernels, and for 2 with one or two.
+    power : float in (1, 2] or None, default None
+        p above, that of the component norms; ``LpNorm(p)``, which is about the weights, has 2 p / (1 + p). None stands
+        for 2 ln m / (2 ln m - 1) with m kernels, and for 2 with one or two.
 
     Examples
     --------
     >>> import numpy as np
     >>> from manykernels.norms import ElasticNorm
-    >>> norm = ElasticNorm(strength=1.0, p=2)
+    >>> norm = ElasticNorm(strength=1.0, power=2)
     >>> norm.value(np.array([3.0, 4.0]))
     19.5
     >>> norm.conjugate(np.array([4.0, 0.5]))
     4.5
     """
 
-    def __init__(self, strength: float = 0.0, p: float | None = None) -> None:
+    def __init__(self, strength: float = 0.0, power: float | None = None) -> None:
         self.strength = check_number("strength", strength, low=0, closed="left")
-        self.p = None if p is None else check_number("p", p, low=1, high=2, closed="right", more=", or None")
+        self.power = None
+        if power is not None:
+            self.power = check_number("power", power, low=1, high=2, closed="right", more=", or None")
 
     @property
     def selects(self) -> bool:  # type: ignore[override]
         """Whether the optimal weights are exactly 0 for the kernels that help little."""
         return self.strength > 0
 
-    def power(self, n_kernels: int) -> float:
-        """Return p for this many kernels."""
-        return self.p if self.p is not None else _conjugate_power(dual_power(n_kernels))
+    def power_for(self, n_kernels: int) -> float:
+        """Return the power for this many kernels."""
+        return self.power if self.power is not None else _conjugate_power(dual_power(n_kernels))
 
     def value(self, norms: np.ndarray) -> float:
         """Return Omega(a) for component norms of shape (n_kernels,)."""
-        return half_square(power_norm(norms, self.power(norms.size))) + self.strength * float(norms.sum())
+        return half_square(power_norm(norms, self.power_for(norms.size))) + self.strength * float(norms.sum())
 
     def conjugate(self, slopes: np.ndarray) -> float:
         """Return Omega*(s) = max over a >= 0 of s'a - Omega(a), for slopes s of shape (n_kernels,)."""
         beyond = np.maximum(slopes - self.strength, 0.0)
-        return half_square(power_norm(beyond, _conjugate_power(self.power(slopes.size))))
+        return half_square(power_norm(beyond, _conjugate_power(self.power_for(slopes.size))))
 
     def weights(self, norms: np.ndarray) -> np.ndarray:
         """Return d_k = a_k / (dOmega/da_k): the weights of the kernel whose machine has these component norms.
 
         1/2 sum_k a_k^2 / d_k then has the slopes of Omega at a, and bounds Omega from above up to a constant.
         """
-        p, total = self.power(norms.size), power_norm(norms, self.power(norms.size))
+        p, total = self.power_for(norms.size), power_norm(norms, self.power_for(norms.size))
         if total == 0.0:
             return np.zeros(norms.size)
         slopes = total * (norms / total) ** (p - 1.0) + self.strength
@@ -91,14 +94,14 @@ class ElasticNorm(Norm):
         return np.full(n_kernels, 1.0 / n_kernels)
 
     def __repr__(self) -> str:
-        exponent = "" if self.p is None else f", p={self.p:g}"
+        exponent = "" if self.power is None else f", power={self.power:g}"
         return f"ElasticNorm(strength={self.strength:g}{exponent})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ElasticNorm) and (other.strength, other.p) == (self.strength, self.p)
+        return isinstance(other, ElasticNorm) and (other.strength, other.power) == (self.strength, self.power)
 
     def __hash__(self) -> int:
-        return hash((ElasticNorm, self.strength, self.p))
+        return hash((ElasticNorm, self.strength, self.power))
 
 
 def dual_power(n_kernels: int) -> float:

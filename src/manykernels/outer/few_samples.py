@@ -1,6 +1,7 @@
-"""Where features are no fewer than samples: any solver, on the matrices that they make up.
+"""Where samples are few for their features: any solver, on the matrices that they make up.
 
-Matrices then have fewer numbers and as many digits, and a step on them costs less than one on the features.
+Matrices have as many digits and, where features are no fewer than samples, fewer numbers; up to a few samples per
+feature, a step on them costs less than one on the features.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _WRITTEN_SHARE = 0.9
 
 
 def solve_on_matrices(solver: Solver, problem: Problem, *, tol: float, **options: Any) -> Result | None:
-    """Return what a solver finds on matrices; None where samples outnumber the features, or there is no room for them.
+    """Return what a solver finds on matrices; None where samples are not few, or there is no room for them.
 
     Parameters
     ----------

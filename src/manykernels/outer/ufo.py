@@ -65,7 +65,7 @@ def largest_alpha(theta: Theta) -> float:
 def ufo(
     theta: Theta,
     *,
-    epochs: int = 10,
+    max_iter: int = 10,
     sampling: str = "shuffle",
     tol: float = 0.0,
     random_state: int | np.random.Generator = 0,
@@ -75,8 +75,8 @@ def ufo(
     Parameters
     ----------
     theta : SampleTheta or FeatureTheta
-    epochs : int
-        Each takes as many steps as there are samples.
+    max_iter : int
+        Epochs: passes over the samples, each of as many steps as there are samples.
     sampling : {"shuffle", "uniform"}
         Every sample once an epoch in random order, or each step at a random sample, as in the paper.
     tol : float
@@ -102,21 +102,21 @@ def ufo(
     >>> pairs = PairValues(bind(KernelBank([Gaussian(w) for w in (0.1, 0.5, 10.0)]), X), 0.0, 10**9)
     >>> loss = OneVsRest(Hinge(), 1)
     >>> theta = SampleTheta(pairs, loss, y, np.ones(60), make_rule(loss, alpha=0.02, total_C=60, n_kernels=3))
-    >>> result = ufo(theta, epochs=50)
+    >>> result = ufo(theta, max_iter=50)
     >>> bool(result.certificate.gap < 0.05)
     True
     >>> float(result.norms[2])  # much too wide
     0.0
     """
     check_choice("sampling", sampling, SAMPLINGS)
-    epochs = check_count("epochs", epochs)
+    max_iter = check_count("max_iter", max_iter)
     rng = np.random.default_rng(random_state)
     orders: dict[str, Callable[[int], np.ndarray]] = {
         "shuffle": rng.permutation,
         "uniform": lambda n: rng.integers(0, n, n),
     }
     started, trace = time.perf_counter(), []
-    for epoch in range(1, epochs + 1):
+    for epoch in range(1, max_iter + 1):
         interrupted = _interrupted(theta.advance, orders[sampling](theta.n_samples))
         result = standing(theta)
         gap, n_active = result.certificate.gap, int(np.count_nonzero(result.norms))
@@ -124,7 +124,7 @@ def ufo(
         interrupted = _interrupted(emit, trace[-1]) or interrupted
         if interrupted or gap <= max(tol, _ROUNDING):
             break
-        if epoch == 1 and theta.average and epochs > 1:
+        if epoch == 1 and theta.average and max_iter > 1:
             theta.forget_average()
     return replace(result, trace=trace, interrupted=interrupted)
 

@@ -313,7 +313,7 @@ def ascend_pairs(rule, walk, trial, label, C, given_beta, given_scores, squares,
     return moved
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def ascend(rule, walk, trial, y, C, beta, scores, squares, z, g):
     """Write the exact step at a sample to g: one output after the other, or one pair of classes."""
     for c in range(g.size):
@@ -364,7 +364,7 @@ def trial_walk(walk):
     return Walk(np.empty_like(walk.squared), np.empty_like(walk.coef), np.array([1.0, 0.0]), walk.totals, walk.area)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def step_at(rule, walk, trial, scores, squares, y, gain, beta, z, g):
     """Take a step at a sample with these scores: write it to g, and return whether it moves anything."""
     look(rule, walk, scores, z)

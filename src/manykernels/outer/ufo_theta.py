@@ -24,7 +24,7 @@ from manykernels.outer.ufo_steps import Rule, Walk
 
 
 def make_rule(
-    loss: JointLoss, alpha: float, total_C: float, n_kernels: int, p: float | None = None, exact: bool = False
+    loss: JointLoss, alpha: float, total_C: float, n_kernels: int, power: float | None = None, exact: bool = False
 ) -> Rule:
     """Return what the steps are told; a loss that is not compiled in is asked for its descent in Python.
 
@@ -35,11 +35,12 @@ def make_rule(
     total_C : float
         The sum of the weights C_i of the losses: 1 / lambda.
     n_kernels : int
-    p : float, optional
+    power : float, optional
+        p of the norm of the lengths; default: that of ElasticNorm.
     exact : bool
         Whether steps go to the maximum of the dual in the coefficients of a sample.
     """
-    p = ElasticNorm(p=p).power(n_kernels)
+    p = ElasticNorm(power=power).power_for(n_kernels)
     code, epsilon = loss.compiled()
     if exact and code == CUSTOM:
         raise ValueError(f"Exact steps need a loss that is compiled in, not {loss!r}.")

@@ -15,7 +15,7 @@ from sklearn.datasets import make_classification
 from manykernels import MKLClassifier
 from manykernels.banks import Placement, bind
 from manykernels.core.progress import listen
-from manykernels.kernels import Gaussian, standard_bank
+from manykernels.kernels import Gaussian, NystroemFeatures, standard_bank
 from tests.banks.cluster.conftest import cluster_of
 
 
@@ -49,9 +49,9 @@ def test_a_killed_worker_changes_nothing(mortals, count, norm):
             kill(mortals, count)
 
     mortals.wait_for_workers(2)
-    undisturbed = MKLClassifier(**settings, n_jobs=mortals).fit(X, y)
+    undisturbed = MKLClassifier(**settings, cluster=mortals).fit(X, y)
     with listen(strike):
-        model = MKLClassifier(**settings, n_jobs=mortals).fit(X, y)
+        model = MKLClassifier(**settings, cluster=mortals).fit(X, y)
     assert len(killed) == 1
     np.testing.assert_array_equal(model.weights_, undisturbed.weights_)
     np.testing.assert_array_equal(model.dual_coef_, undisturbed.dual_coef_)
@@ -62,7 +62,7 @@ def test_a_killed_worker_changes_nothing(mortals, count, norm):
 def test_a_killed_worker_with_rows_changes_nothing(mortals):
     """Its rows had been sent by the driver, which sends them again."""
     X, y = make_classification(200, 4, n_informative=3, n_redundant=0, flip_y=0.1, random_state=0)
-    settings = {"kernels": [Gaussian(1.0), Gaussian(3.0)], "approximation": "nystroem", "rank": 20, "norm": 1.5}
+    settings = {"kernels": [Gaussian(1.0), Gaussian(3.0)], "approximation": NystroemFeatures(20), "norm": 1.5}
     killed = []
 
     def strike(step):
@@ -71,9 +71,9 @@ def test_a_killed_worker_with_rows_changes_nothing(mortals):
             kill(mortals, 1)
 
     mortals.wait_for_workers(2)
-    undisturbed = MKLClassifier(**settings, random_state=0, n_jobs=mortals).fit(X, y)
+    undisturbed = MKLClassifier(**settings, random_state=0, cluster=mortals).fit(X, y)
     with listen(strike):
-        model = MKLClassifier(**settings, random_state=0, n_jobs=mortals).fit(X, y)
+        model = MKLClassifier(**settings, random_state=0, cluster=mortals).fit(X, y)
     assert len(killed) == 1
     np.testing.assert_array_equal(model.weights_, undisturbed.weights_)
     np.testing.assert_array_equal(model.decision_function(X), undisturbed.decision_function(X))
@@ -89,12 +89,12 @@ def test_a_closed_client_is_named():
         with pytest.raises(RuntimeError, match=r"client is closed.*make a new one"):
             bank.combine(np.ones(2))
         with pytest.raises(RuntimeError, match=r"client is closed.*make a new one"):
-            MKLClassifier(n_jobs=client).fit(X, X[:, 0] > 0)
+            MKLClassifier(cluster=client).fit(X, X[:, 0] > 0)
 
 
 def test_without_a_client_the_error_says_how_to_make_one():
     with pytest.raises(RuntimeError, match=r"client = Client\(\)"):
-        MKLClassifier(n_jobs="dask").fit(np.eye(4), [0, 0, 1, 1])
+        MKLClassifier(cluster="dask").fit(np.eye(4), [0, 0, 1, 1])
 
 
 def test_without_dask_all_else_works():
@@ -108,7 +108,7 @@ def test_without_dask_all_else_works():
         y = X[:, 0] > 0
         print(MKLClassifier().fit(X, y).converged_)
         try:
-            MKLClassifier(n_jobs="dask").fit(X, y)
+            MKLClassifier(cluster="dask").fit(X, y)
         except ImportError as error:
             print(error)
     """

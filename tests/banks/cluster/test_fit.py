@@ -52,7 +52,7 @@ def test_the_same_weights(client, settings):
     bank = standard_bank(X, widths=3, degrees=(1,))
     settings = {"kernels": bank, "tol": 1e-7, **settings}
     local = MKLClassifier(**settings).fit(X, y)
-    remote = MKLClassifier(**settings, n_jobs="dask").fit(X, y)
+    remote = MKLClassifier(**settings, cluster="dask").fit(X, y)
     compare(local, remote)
     np.testing.assert_allclose(remote.decision_function(X), local.decision_function(X), atol=1e-4)
     assert remote.n_iter_ == len(remote.trace_)
@@ -60,7 +60,7 @@ def test_the_same_weights(client, settings):
 
 def test_a_default_fit_differs_by_less_than_its_tolerance(client):
     X, y = classes()
-    local, remote = MKLClassifier().fit(X, y), MKLClassifier(n_jobs=client).fit(X, y)
+    local, remote = MKLClassifier().fit(X, y), MKLClassifier(cluster=client).fit(X, y)
     assert remote.objective_ == pytest.approx(local.objective_, rel=1e-3)
     assert np.array_equal(local.predict(X), remote.predict(X))
 
@@ -68,7 +68,7 @@ def test_a_default_fit_differs_by_less_than_its_tolerance(client):
 def test_regression_with_a_client_of_its_own(processes):
     X, y = make_regression(N, 4, noise=5.0, random_state=0)
     settings = {"loss": "epsilon_insensitive", "epsilon": 1.0, "norm": 1.0, "tol": 1e-8}
-    compare(MKLRegressor(**settings).fit(X, y), MKLRegressor(**settings, n_jobs=processes).fit(X, y))
+    compare(MKLRegressor(**settings).fit(X, y), MKLRegressor(**settings, cluster=processes).fit(X, y))
 
 
 @pytest.mark.parametrize("shared", [True, False])
@@ -76,7 +76,7 @@ def test_several_classes(client, shared):
     X, y = classes(60, 3)
     settings = {"kernels": [Gaussian(w) for w in (1.0, 3.0)] + [Linear()], "norm": 1.0, "shared_weights": shared}
     local = MKLClassifier(**settings, tol=1e-8).fit(X, y)
-    compare(local, MKLClassifier(**settings, tol=1e-8, n_jobs="dask").fit(X, y))
+    compare(local, MKLClassifier(**settings, tol=1e-8, cluster="dask").fit(X, y))
 
 
 def test_matrices_of_your_own(client):
@@ -84,23 +84,23 @@ def test_matrices_of_your_own(client):
     kernels = [Precomputed(np.exp(-((X[:, [j]] - X[:, j]) ** 2)), label=f"feature {j}") for j in range(5)]
     numbers, settings = np.arange(N)[:, None], {"norm": 1.5, "tol": 1e-8}
     local = MKLClassifier(kernels, **settings).fit(numbers, y)
-    compare(local, MKLClassifier(kernels, **settings, n_jobs="dask").fit(numbers, y))
+    compare(local, MKLClassifier(kernels, **settings, cluster="dask").fit(numbers, y))
 
 
 def test_the_model_holds_no_futures(processes, tmp_path):
     """It is pickled, cloned and saved; a client, which cannot be, becomes "dask"."""
     X, y = classes(60)
-    model = MKLClassifier([Gaussian(1.0), Linear()], n_jobs=processes).fit(X, y)
+    model = MKLClassifier([Gaussian(1.0), Linear()], cluster=processes).fit(X, y)
     again = pickle.loads(pickle.dumps(model))
     model.save(tmp_path / "model.mkl")
     saved = load(tmp_path / "model.mkl")
     for other in (again, saved):
-        assert other.n_jobs == "dask"
+        assert other.cluster == "dask"
         np.testing.assert_allclose(other.decision_function(X), model.decision_function(X))
-    assert model.n_jobs is processes
-    assert clone(model).n_jobs is processes
+    assert model.cluster is processes
+    assert clone(model).cluster is processes
     assert not hasattr(clone(model), "weights_")
-    calibrated = MKLClassifier([Gaussian(1.0), Linear()], n_jobs=processes, probability=True).fit(X, y)
+    calibrated = MKLClassifier([Gaussian(1.0), Linear()], cluster=processes, probability=True).fit(X, y)
     assert calibrated.predict_proba(X).shape == (60, 2)
 
 
@@ -110,7 +110,7 @@ def test_a_path_keeps_its_kernels_on_the_workers(client):
     settings = {"Cs": [0.1, 1.0], "norms": [1.5], "tol": 1e-10}
     kernels = [Gaussian(w) for w in (1.0, 2.0, 4.0)]
     for local, remote in zip(
-        mkl_path(kernels, X, y, **settings), mkl_path(kernels, X, y, n_jobs="dask", **settings), strict=True
+        mkl_path(kernels, X, y, **settings), mkl_path(kernels, X, y, cluster="dask", **settings), strict=True
     ):
         compare(local.model, remote.model)
 
@@ -148,7 +148,7 @@ def test_a_fit_with_many_kernels_moves_little_more(client):
     per_iteration = {}
     for widths in (4, 16):
         before = bytes_sent(client)
-        model = MKLClassifier(standard_bank(X, widths=widths, degrees=()), norm=1.5, n_jobs="dask").fit(X, y)
+        model = MKLClassifier(standard_bank(X, widths=widths, degrees=()), norm=1.5, cluster="dask").fit(X, y)
         per_iteration[widths] = (bytes_sent(client) - before) / model.n_iter_
         m = len(model.weights_)
     assert per_iteration[16] <= 1.35 * per_iteration[4] + 8 * m
@@ -162,7 +162,7 @@ def test_the_driver_keeps_to_its_memory(client, norm):
     views = [[0], [1], [0, 1], [1, 2], [2, 3], [3, 4], [0, 1, 2], None]
     bank = KernelBank([Gaussian(w, columns=c) for c in views for w in np.geomspace(0.3, 10, 52)])
     assert len(bank) * 4 * triangle_size(n) > 3 * budget
-    settings = {"kernels": bank, "norm": norm, "memory_budget": budget, "n_jobs": "dask"}
+    settings = {"kernels": bank, "norm": norm, "memory_budget": budget, "cluster": "dask"}
     MKLClassifier(**settings).fit(X, y)  # what is compiled and imported belongs to no fit
     tracemalloc.start()
     try:
@@ -178,12 +178,12 @@ def test_the_driver_keeps_to_its_memory(client, norm):
 
 
 def test_folds_and_grids_through_joblib(client):
-    """Each fit is one task; a fit within a task does not start others, whatever n_jobs says."""
+    """Each fit is one task; a fit within a task does not start others, whatever cluster says."""
     X, y = classes(60)
     kernels = [Gaussian(1.0), Gaussian(3.0)]
     settings = {"Cs": [0.1, 1.0], "norms": [1.0, 2.0], "cv": 3}
     local = MKLClassifierCV(kernels, **settings).fit(X, y)
-    grid = GridSearchCV(MKLClassifier(kernels, n_jobs="dask"), {"C": [0.1, 1.0]}, cv=3, error_score="raise")
+    grid = GridSearchCV(MKLClassifier(kernels, cluster="dask"), {"C": [0.1, 1.0]}, cv=3, error_score="raise")
     with joblib.parallel_config("dask"):
         remote = MKLClassifierCV(kernels, **settings).fit(X, y)
         grid.fit(X, y)
@@ -199,11 +199,11 @@ def test_folds_and_grids_through_joblib(client):
 def test_what_is_not_for_workers_is_refused(client):
     X, y = classes(60)
     for settings in ({"combination": "product"}, {"kernels": GaussianFamily(0.1, 10.0)}):
-        with pytest.raises(ValueError, match="n_jobs='dask' needs"):
-            MKLClassifier(**settings, n_jobs="dask").fit(X, y)
-    with pytest.raises(TypeError, match="n_jobs must be"):
-        MKLClassifier(n_jobs="spark").fit(X, y)
+        with pytest.raises(ValueError, match="cluster= needs"):
+            MKLClassifier(**settings, cluster="dask").fit(X, y)
+    with pytest.raises(TypeError, match="cluster must be None, 'dask' or"):
+        MKLClassifier(cluster="spark").fit(X, y)
     with pytest.raises(MemoryError, match="memory_budget"):
-        MKLClassifier(n_jobs="dask", memory_budget="50kB").fit(X, y)
+        MKLClassifier(cluster="dask", memory_budget="50kB").fit(X, y)
     with pytest.raises(ValueError, match="positive semidefinite"):
-        MKLClassifier([Precomputed(-np.eye(60))], n_jobs="dask").fit(np.arange(60)[:, None], y)
+        MKLClassifier([Precomputed(-np.eye(60))], cluster="dask").fit(np.arange(60)[:, None], y)

@@ -22,12 +22,12 @@ from manykernels.core.solver import Solver
 from manykernels.core.targets import Targets
 from manykernels.estimators import by_rows
 from manykernels.inner.simplex_program import solve_program
-from manykernels.kernels import Gaussian, KernelBank, Linear
+from manykernels.kernels import FourierFeatures, Gaussian, KernelBank, Linear, NystroemFeatures
 from manykernels.losses import EpsilonInsensitive, Hinge, Huber, Logistic, Quantile, Squared, SquaredHinge
 from manykernels.norms import LpNorm, LpPenalty, MixedNorm, Penalty
 from manykernels.outer.automatic import automatic
 from manykernels.problem import Problem
-from tests.binding import bind_with
+from tests.binding import bind_with, features_of
 
 KERNELS = [Gaussian(0.7), Gaussian(2.0), Gaussian(1.0, columns=[0]), Linear()]
 LOSSES = [Hinge(), SquaredHinge(), Logistic(), Squared(), EpsilonInsensitive(0.1), Quantile(0.8), Huber(0.5)]
@@ -68,7 +68,7 @@ def bank_of_rows(X, y, weight, targets, cuts=(0, 50, 130, 240), kernels=KERNELS,
     pieces = [slice(low, high) for low, high in pairwise(cuts)]
     raw = Here([on_row_block.RawBlock(X[own], y[own], weight[own]) for own in pieces])
     source = RowSource(raw, [(own.stop - own.start, X.shape[1]) for own in pieces])
-    options = {"approximation": "nystroem", "rank": 30, "normalize": "mean_diag", "center": False, **settings}
+    options = {"approximation": NystroemFeatures(30), "normalize": "mean_diag", "center": False, **settings}
     rng = np.random.default_rng(0)
     options.setdefault("precision", "double")
     return RowBank(KernelBank(kernels).resolve(X), source, targets, random_state=rng, **options)
@@ -108,7 +108,7 @@ def test_equals_the_same_problem_with_matrices(loss, norm, C, intercept):
 def test_learns_of_the_data_what_a_local_bank_learns(normalize, center, approximation):
     X, y = data()
     weight = np.random.default_rng(1).uniform(0.5, 2.0, 240)
-    settings = {"approximation": approximation, "rank": 30, "normalize": normalize, "center": center}
+    settings = {"approximation": features_of(approximation, 30), "normalize": normalize, "center": center}
     bank = bank_of_rows(X, y, weight, Targets(1.0), **settings)
     local = bind_with(
         KernelBank(KERNELS),
@@ -136,7 +136,7 @@ def test_centering_needs_rows_that_have_all_views():
 def test_values_beyond_single_precision_are_held_in_double():
     X, y = data()
     bank = bank_of_rows(1e18 * X, y, np.ones(240), Targets(1.0), kernels=[Linear(), Gaussian(1e18)], precision="single")
-    local = bind_with([Linear(), Gaussian(1e18)], 1e18 * X, approximation="nystroem", rank=30, random_state=0)
+    local = bind_with([Linear(), Gaussian(1e18)], 1e18 * X, approximation=NystroemFeatures(30), random_state=0)
     assert bank.precision == local.precision == "double"
     assert np.isfinite(bank.largest).all()
     np.testing.assert_allclose(bank.scale, local.scale, rtol=1e-12)
@@ -189,7 +189,7 @@ def test_workers_keep_each_block_of_features_once(center):
         [on_row_block.RawBlock(X[rows], y[rows], np.ones(120)) for rows in np.arange(240).reshape(2, -1)],
     )
     source = RowSource(RowBlocks(workers, lambda: blocks), [block.X.shape for block in blocks])
-    options = {"approximation": "nystroem", "rank": 30, "normalize": "mean_diag", "precision": "single"}
+    options = {"approximation": NystroemFeatures(30), "normalize": "mean_diag", "precision": "single"}
     bank = RowBank(
         KernelBank(KERNELS).resolve(X),
         source,
@@ -227,8 +227,7 @@ def classes(n=300):
 
 SETTINGS = {
     "kernels": [Gaussian(0.7), Gaussian(2.0), Linear()],
-    "approximation": "fourier",
-    "rank": 20,
+    "approximation": FourierFeatures(20),
     "random_state": 0,
 }
 
@@ -246,7 +245,7 @@ def test_a_fit_on_rows_of_workers(client, kind, tmp_path):
         frame = dd.from_pandas(X_local.assign(y=y), npartitions=5)
         X_given, y_given = frame[list("abcd")], frame["y"]
     local = MKLClassifier(**SETTINGS, norm=1.5).fit(X_local, y)
-    model = MKLClassifier(**SETTINGS, norm=1.5, n_jobs="dask").fit(X_given, y_given)
+    model = MKLClassifier(**SETTINGS, norm=1.5, cluster="dask").fit(X_given, y_given)
     assert model.converged_
     assert model.objective_ == pytest.approx(local.objective_, rel=2e-3)
     np.testing.assert_allclose(model.weights_, local.weights_, atol=5e-2)
@@ -293,7 +292,7 @@ def test_only_sums_as_long_as_the_features_travel(client):
         targets = Targets(1 / n, np.array([0, 1]), np.ones(2))
         options = {"normalize": "mean_diag", "center": False, "precision": "single"}
         bound, rng = KernelBank(SETTINGS["kernels"]).resolve(X), np.random.default_rng(0)
-        bank = RowBank(bound, source, targets, approximation="fourier", rank=200, random_state=rng, **options)
+        bank = RowBank(bound, source, targets, approximation=FourierFeatures(200), random_state=rng, **options)
         problem = row_problem(bank, Hinge(), LpNorm(1), True)
         K, D, before = bank.combine(np.full(3, 1 / 3)), int(bank.first[-1]), _bytes_sent(client)
         machine = problem.solve(K, None, 1e-2)
@@ -402,11 +401,11 @@ def test_rows_are_loaded_and_bound_once_on_a_path(client, monkeypatch, regressio
     X, y = data() if regression else classes()
     given = da.from_array(X, chunks=(70, X.shape[1])), da.from_array(y, chunks=70)
     loads, binds, starts = counting(monkeypatch, on_workers, "load_rows"), counting(monkeypatch, by_rows, "bind"), []
-    settings = {**SETTINGS, "loss": "squared", "n_jobs": "dask"}
+    settings = {**SETTINGS, "loss": "squared", "cluster": "dask"}
     path = mkl_path(
         settings.pop("kernels"),
         *given,
-        Cs=[0.1, 10.0],
+        Cs=[0.01, 0.1],
         norms=[1.5, 2.0],
         regression=regression,
         solver=remembering(starts),
@@ -426,14 +425,14 @@ def test_rows_are_loaded_and_bound_once_on_a_path(client, monkeypatch, regressio
 def test_a_search_loads_the_rows_of_each_fold_once(client, monkeypatch):
     X, y = classes(120)
     loads = counting(monkeypatch, on_workers, "load_rows")
-    MKLClassifierCV(**SETTINGS, Cs=[0.1, 1.0], norms=[1.5, 2.0], cv=2, n_jobs="dask").fit(X, y)
+    MKLClassifierCV(**SETTINGS, Cs=[0.1, 1.0], norms=[1.5, 2.0], cv=2, cluster="dask").fit(X, y)
     assert len(loads) == 2 + 1  # that of all samples is the last
 
 
 def test_a_path_refuses_what_needs_all_rows_before_they_are_loaded(client, monkeypatch):
     monkeypatch.setattr(on_workers, "load_rows", lambda *arguments: pytest.fail("rows were loaded"))
     with pytest.raises(ValueError, match="a norm without groups"):
-        mkl_path([Gaussian(1.0)], *classes(60), norms=[2.0, MixedNorm(2)], approximation="fourier", n_jobs="dask")
+        mkl_path([Gaussian(1.0)], *classes(60), norms=[2.0, MixedNorm(2)], approximation="fourier", cluster="dask")
 
 
 def test_bad_rows_are_named(client):
@@ -472,29 +471,29 @@ def test_a_solver_that_refuses_does_so_before_rows_are_loaded(client, monkeypatc
     monkeypatch.setattr(on_workers, "load_rows", lambda *arguments: pytest.fail("rows were loaded"))
     solver = Solver("mine", refusing, refuses=lambda norm, loss: f"is not for {loss!r}.")
     with pytest.raises(TypeError, match=r"^solver='mine' is not for Hinge\(\)\.$"):
-        MKLClassifier(**SETTINGS, solver=solver, n_jobs="dask").fit(*classes(60))
+        MKLClassifier(**SETTINGS, solver=solver, cluster="dask").fit(*classes(60))
 
 
 def test_a_norm_learns_the_groups_of_kernels_on_rows_of_workers(client):
     kernels = [Gaussian(w, group=group) for w, group in ((1.0, "a"), (2.0, "b"), (4.0, "b"))]
-    model = MKLClassifier(kernels, norm=Bound(), approximation="fourier", rank=10, random_state=0, n_jobs="dask")
+    model = MKLClassifier(kernels, norm=Bound(), approximation=FourierFeatures(10), random_state=0, cluster="dask")
     model.set_params(max_iter=2, tol=1.0).fit(*classes(60))
     assert Bound.seen == ["a", "b", "b"]
 
 
 def test_costs_that_have_lost_their_digits_are_refused_on_rows_of_workers(client):
     X, y = classes(60)
-    for n_jobs in (None, "dask"):
+    for cluster in (None, "dask"):
         with pytest.raises(
             ValueError, match=r"^C times the sample weight must be 0 or at least 2\.2e-308, got 1e-309\.$"
         ):
-            MKLClassifier(**SETTINGS, C=1e-2, n_jobs=n_jobs).fit(X, y, np.where(np.arange(60) == 3, 1e-307, 1.0))
+            MKLClassifier(**SETTINGS, C=1e-2, cluster=cluster).fit(X, y, np.where(np.arange(60) == 3, 1e-307, 1.0))
     weight = np.where(np.arange(60) == 3, 1e-309, 1.0)  # counts as 0 itself
-    MKLClassifier(**SETTINGS, n_jobs="dask").fit(X, y, weight)
+    MKLClassifier(**SETTINGS, cluster="dask").fit(X, y, weight)
 
 
 def test_where_rows_are_and_why_is_printed(client, capsys):
-    MKLClassifier(**SETTINGS, n_jobs="dask", verbose=1).fit(*classes(60))
+    MKLClassifier(**SETTINGS, cluster="dask", verbose=1).fit(*classes(60))
     place = capsys.readouterr().out.splitlines()[0]
     assert place.startswith("kernels: 3 kernels with ")
     assert place.endswith("of 60 rows on Dask workers; they stay where the rows are")
@@ -506,9 +505,9 @@ def test_kernels_that_say_how_they_are_held_are_refused_on_workers(client):
             return None
 
     X, y = classes(60)
-    for settings, words in (({}, "n_jobs='dask'"), ({"approximation": "fourier"}, "approximation='fourier'")):
+    for settings, words in (({}, "cluster='dask'"), ({"approximation": "fourier"}, "approximation='fourier'")):
         with pytest.raises(TypeError, match=rf"^{words} cannot hold kernels as Held\.hold would"):
-            MKLClassifier(Held([Gaussian(1.0)]), n_jobs="dask", **settings).fit(X, y)
+            MKLClassifier(Held([Gaussian(1.0)]), cluster="dask", **settings).fit(X, y)
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
@@ -517,8 +516,8 @@ def test_standard_kernels_learn_the_units_of_columns_where_the_rows_are(client, 
     X, y = data()
     X = X * [1e5, 1e-3, 1.0] + [1e7, 0.0, 3.0]
     weight = np.random.default_rng(1).integers(0, 3, 240).astype(float)
-    settings = {"approximation": "nystroem", "rank": 20, "norm": 2, "random_state": 0}
-    model = MKLRegressor(**settings, n_jobs=client).fit(form(X), y, sample_weight=weight)
+    settings = {"approximation": NystroemFeatures(20), "norm": 2, "random_state": 0}
+    model = MKLRegressor(**settings, cluster=client).fit(form(X), y, sample_weight=weight)
     mean = np.average(X, axis=0, weights=weight)
     np.testing.assert_allclose(model.column_means_, mean, rtol=1e-12)
     np.testing.assert_allclose(model.column_scales_, np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weight)))

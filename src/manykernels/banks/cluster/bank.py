@@ -59,10 +59,10 @@ def bind_on_workers(
     n_shards : int, optional
         Default: one for each worker.
     """
-    kernels.require_plain("n_jobs='dask'")
+    kernels.require_plain("cluster='dask'")
     if kernels.ladders:
         raise TypeError(
-            f"n_jobs='dask' needs kernels one by one (see KernelBank.written_out), got {kernels.ladders[0]!r}."
+            f"cluster='dask' needs kernels one by one (see KernelBank.written_out), got {kernels.ladders[0]!r}."
         )
     X, weight, bound = data.X, data.weights, kernels.resolve(data.table)
     kernels.check_views(X, data.table)

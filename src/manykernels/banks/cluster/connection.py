@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 _INSTALL = 'pip install "manykernels[dask]"'
 
 
@@ -14,31 +12,19 @@ def distributed_library() -> Any:
     try:
         import distributed  # noqa: PLC0415 - an optional dependency
     except ImportError as error:
-        raise ImportError(f"n_jobs='dask' and Dask collections need Dask: {_INSTALL}") from error
+        raise ImportError(f"cluster='dask' and Dask collections need Dask: {_INSTALL}") from error
     return distributed
 
 
-def names_workers(n_jobs: Any) -> bool:
-    """Return whether ``n_jobs`` stands for the workers of a cluster, and not for a number of threads or processes.
-
-    Examples
-    --------
-    >>> from manykernels.banks.cluster.connection import names_workers
-    >>> names_workers("dask"), names_workers(2), names_workers(None)
-    (True, False, False)
-    """
-    return not (n_jobs is None or isinstance(n_jobs, (int, np.integer)))
-
-
-def find_client(n_jobs: Any) -> Any:
-    """Return the client that ``n_jobs`` names: itself, or with "dask" the active one; None for a number.
+def find_client(cluster: Any) -> Any:
+    """Return the client that ``cluster`` names: itself, or with "dask" the active one; None for None.
 
     Within a task of a cluster it is None, too: the task has its own part of the machine, and tasks that wait for other
     tasks could wait forever.
 
     Parameters
     ----------
-    n_jobs : int, "dask", distributed.Client or None
+    cluster : None, "dask" or distributed.Client
 
     Returns
     -------
@@ -49,27 +35,27 @@ def find_client(n_jobs: Any) -> Any:
     ImportError
         Where Dask is not installed.
     TypeError
-        If n_jobs is none of these.
+        If cluster is none of these.
     RuntimeError
         If there is no client, or it is closed.
     """
-    if not names_workers(n_jobs):
+    if cluster is None:
         return None
     library = distributed_library()
-    if not (isinstance(n_jobs, library.Client) or (isinstance(n_jobs, str) and n_jobs == "dask")):
-        raise TypeError(f"n_jobs must be a whole number, None, 'dask' or a dask.distributed.Client, got {n_jobs!r}.")
+    if not (isinstance(cluster, library.Client) or (isinstance(cluster, str) and cluster == "dask")):
+        raise TypeError(f"cluster must be None, 'dask' or a dask.distributed.Client, got {cluster!r}.")
     if _is_in_task(library):
         return None
-    if isinstance(n_jobs, str):
+    if isinstance(cluster, str):
         try:
             client = library.Client.current(allow_global=True)
         except ValueError:
             raise RuntimeError(
-                "n_jobs='dask' needs an active client; make one with: from dask.distributed import Client; client = "
+                "cluster='dask' needs an active client; make one with: from dask.distributed import Client; client = "
                 "Client() for the cores of this machine, or Client(address) for a cluster."
             ) from None
     else:
-        client = n_jobs
+        client = cluster
     check_open(client)
     return client
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from manykernels.banks.cluster import row_block as on_row_block
-from manykernels.banks.cluster.connection import distributed_library, find_client, names_workers
+from manykernels.banks.cluster.connection import distributed_library, find_client
 from manykernels.banks.cluster.row_bank import RowSource
 from manykernels.banks.cluster.row_blocks import RowBlocks
 from manykernels.banks.cluster.workers import Workers
@@ -50,12 +50,12 @@ def _bytes_of(X: Any) -> float:
     return 8.0 * float(rows) * X.shape[1]
 
 
-def by_parts(function: Callable[[Any], np.ndarray], X: Any, n_jobs: Any) -> np.ndarray:
+def by_parts(function: Callable[[Any], np.ndarray], X: Any, cluster: Any) -> np.ndarray:
     """Return ``function`` of the parts of a collection, one after the other; only the results are gathered.
 
     It is sent once, and not asked of parts without rows, unless there are no others.
     """
-    client = find_client(n_jobs if names_workers(n_jobs) else "dask")
+    client = find_client("dask" if cluster is None else cluster)
     if client is None:  # within a task
         return function(X.compute())
     X = bare_dask(X)
