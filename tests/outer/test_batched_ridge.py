@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from manykernels import MKLClassifier, MKLRegressor
 from manykernels.banks import Placement, bind
-from manykernels.compute.gpu import has_device
+from manykernels.banks.device.learned import predict_on
+from manykernels.compute.gpu import Device, has_device
 from manykernels.kernels import Gaussian, KernelBank, Linear
 from manykernels.losses import Squared
 from manykernels.norms import LpNorm
@@ -133,6 +135,22 @@ def test_predictions_are_those_of_single_fits(settings):
         np.testing.assert_allclose(model.predict(NEW)[:, t], single.predict(NEW), atol=2e-3)
         np.testing.assert_allclose(model.kernel(NEW)[t], single.kernel(NEW), atol=2e-3)
     np.testing.assert_allclose(model.contributions(NEW).total(), model.predict(NEW), rtol=1e-9)
+
+
+@pytest.mark.skipif(not has_device("torch:cpu"), reason="torch is not installed")
+@pytest.mark.parametrize("center", [False, True])
+def test_predictions_on_a_device(center):
+    predictor = MKLRegressor(KERNELS, norm=2, center=center, shared_weights=False).fit(X, Y)._predictors[0]
+    expected = predictor.kernel.predict_components(NEW, predictor.coef, predictor.shares)
+    sent = predict_on(Device("torch:cpu"), predictor.kernel, NEW, predictor.coef, predictor.shares)
+    np.testing.assert_allclose(sent, expected, atol=1e-10)
+
+
+def test_a_warning_names_the_worst_output():
+    noisy = np.column_stack([1e3 * Y, Y[:, :1] ** 3])
+    with pytest.warns(ConvergenceWarning, match="gap"):
+        model = MKLRegressor(KERNELS, C=1e3, shared_weights=False, max_iter=2).fit(X, noisy)
+    assert not model.converged_
 
 
 def test_weights_of_samples_are_copies():
