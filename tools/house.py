@@ -66,7 +66,7 @@ PIECES = (
 
 @dataclass(frozen=True)
 class Measure:
-    """A number, what it was in the first version, what it is to be, and the most that is let pass now."""
+    """A number, what it was in the first version, what it is to be, and the most that passes now."""
 
     title: str
     first: int

@@ -118,6 +118,11 @@ class Problem(MachineProblem):
         """Return the problem of the last ``size`` samples."""
         return replace(self, bank=self.bank.tail(size), y=self.y[:, -size:], C=self.C[:, -size:])
 
+    def coarse(self, size: int) -> Problem:
+        """Return a problem of so many samples for a first guess of the weights, if the bank has a coarse size."""
+        bank, y, C = self.bank.coarse(size, self.y, self.C)
+        return replace(self, bank=bank, y=y, C=C)
+
     def quad_forms(self, machine: Machine, subset: np.ndarray | None = None) -> np.ndarray:
         """Return q_k summed over the tasks, for the kernels of the subset (default: all).
 
@@ -139,9 +144,9 @@ class Problem(MachineProblem):
     def _dual_value(self, machine: Machine, quad_forms: np.ndarray) -> float:
         """Return the dual value at beta or, where the conjugate could be huge, at the best point between 0 and beta.
 
-        The domain of the dual holds 0, so those points are feasible, too.
+        The domain of the dual holds 0, unless the coefficients have another sum, so those points are feasible, too.
         """
-        if not self.norm.bounds_dual:
+        if not self.norm.bounds_dual or self.loss.center(self.C) is not None:
             return -machine.conjugates - self.norm.dual_regularizer(quad_forms)
 
         def loss_at(share: float) -> float:

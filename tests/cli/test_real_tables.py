@@ -3,6 +3,7 @@
 import io
 import json
 import re
+from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
@@ -107,7 +108,7 @@ class TestViews:
         assert re.search(r"free text +2 +patient, note", out)
         assert re.search(r"left out +1 +visit +is to be ignored", out)
         settings = open_model("clinic.mkl")[2]
-        assert settings["views"] == {
+        assert settings.views == {
             "blood": ["lab_hb", "lab_crp"],
             "life": ["home.city", "home.kind", "smokes"],
             "other": ["patient", "note"],
@@ -201,10 +202,10 @@ class TestOpened:
         out = run(*FIT, "--seed", 2, "--test-size", 0.3).out
         model, encoder, settings = open_model("clinic.mkl")
         table, X = encode_table("clinic.csv", encoder)
-        test = hold_out(table["relapse"].to_numpy(str), settings["test_size"], settings["seed"], False)[1]
+        test = hold_out(table["relapse"].to_numpy(str), settings.test_size, settings.seed, False)[1]
         wrong = int(np.sum(model.predict(X[test]) != table["relapse"].to_numpy()[test]))
         assert f"{wrong} of 72 wrong" in out.split("always")[0]
-        assert settings == {
+        assert asdict(settings) == {
             "target": "relapse",
             "regression": False,
             "test_size": 0.3,

@@ -371,11 +371,24 @@ def test_a_tail_is_a_bank(make_bank, kind, center, precision):
 @every_setting(among=["dask rows"])
 def test_a_sample_of_rows_on_workers_is_a_bank(make_bank, kind, center, precision):
     for bank, truth, allowed in every(make_bank, kind, center, precision):
-        part, y, C = bank.sample(N_TRAIN)  # all of them, in order
+        part, y, C = bank.coarse(N_TRAIN, bank.unknown, bank.unknown)  # all of them, in order
         assert_is_bank_of(part, truth.stack, allowed)
         assert list(part.names) == list(bank.names)
         np.testing.assert_array_equal(y, [np.arange(N_TRAIN) % 2])
         np.testing.assert_array_equal(C, np.ones((1, N_TRAIN)))
+
+
+@every_kind()
+def test_a_bank_with_a_coarse_size_has_a_part_for_a_first_guess(make_bank, kind):
+    bank, _, _ = one(make_bank, kind)
+    if bank.coarse_size is None:
+        return
+    y, C = np.arange(N_TRAIN)[None] % 2.0, np.ones((1, N_TRAIN))
+    part, targets, costs = bank.coarse(6, y, C)
+    assert part.n_samples == 6
+    assert targets.shape == costs.shape == (1, 6)
+    assert np.all(np.isin(targets, [0.0, 1.0]))
+    assert np.array_equal(costs, np.ones((1, 6)))
 
 
 @every_setting("tail", "subset")
@@ -661,6 +674,7 @@ def test_a_device_without_double_precision_hands_what_needs_it_to_the_cpu(kind, 
     bank = make(kind, precision=precision)
     assert bank.placement.precision == bank.precision
     assert bank.placement.device == ("cpu" if bank.precision == "double" else "torch:cpu")
+    assert bank.placement.why.startswith("'torch:cpu' lacks the double") == (bank.placement.device == "cpu")
 
 
 @every_kind()

@@ -147,7 +147,9 @@ def test_methods_broadcast_over_tasks(loss):
 
 
 def total(loss, y, z, C, b):
-    return float(C @ loss.value(y, z + b))
+    """What the intercept b costs: beside the losses, b times what the coefficients sum to, less a constant."""
+    center = loss.center(C)
+    return float(C @ loss.value(y, z + b)) + (0.0 if center is None else float(center @ (z + b)))
 
 
 @every_loss
@@ -159,7 +161,7 @@ def test_best_intercept_is_the_minimum(loss, seed, scale):
     C = scale * np.where(np.arange(C.size) % 5 == 0, 0.0, C)
     best = total(loss, y, z, C, loss.best_intercept(y, z, C))
     found = minimize_scalar(lambda b: total(loss, y, z, C, b), bounds=(-20, 20), options={"xatol": 1e-12}).fun
-    assert best <= found * (1 + 1e-12)
+    assert best <= found + 1e-12 * abs(found)
 
 
 @every_loss
@@ -238,6 +240,24 @@ def test_quadratic_parts_make_up_the_conjugate(loss):
         np.testing.assert_allclose(loss.conjugate(y, part.sign * x, C), cost, atol=1e-12)
     ends = [sum(np.where(part.sign == s, part.range, 0.0) for part in parts) for s in (-1, 1)]
     np.testing.assert_allclose([-ends[0], ends[1]], loss.domain(y, C))
+
+
+@every_loss
+def test_around_the_center_coefficients_sum_to_zero(loss):
+    """The box and the conjugate of beta = center + rest are those of another loss of the rest."""
+    y, targets_of_rest, C = some_samples(loss, 30, seed=8)
+    center = loss.center(C)
+    if center is None:
+        assert loss.around_center() is loss
+        return
+    near = loss.around_center()
+    for end, shifted in zip(loss.domain(y, C), near.domain(targets_of_rest, C), strict=True):
+        np.testing.assert_allclose(shifted, end - center, atol=1e-14)
+    rest = 0.3 * near.domain(targets_of_rest, C)[1]
+    # The linear part is that of the quadratic form, and the loss itself adds none.
+    np.testing.assert_allclose(near.conjugate(targets_of_rest, rest, C), -targets_of_rest * rest)
+    assert np.all(loss.conjugate(y, center + rest, C) == 0)
+    np.testing.assert_allclose(near.center(C) or 0.0, 0.0)
 
 
 @every_loss

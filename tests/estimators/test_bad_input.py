@@ -531,9 +531,7 @@ def test_a_fit_that_converges_is_silent(capsys):
 def test_verbose_prints_where_the_kernels_are_and_each_iteration(capsys):
     model = MKLClassifier(KERNELS, norm=2, verbose=1, memory_budget="100MB").fit(X, Y)
     place, *lines = capsys.readouterr().out.splitlines()
-    assert re.fullmatch(
-        r"kernels: \d+ (as factors|packed) .*; the kernels get [\d.]+ MB beside .* for the solver", place
-    )
+    assert re.fullmatch(r"kernels: \d+ (as factors|packed) .*; the kernels get [\d.]+ MB, and the solver .*", place)
     assert len(lines) == model.n_iter_
     assert all("gap" in line and "objective" in line for line in lines)
 
@@ -582,6 +580,24 @@ def test_ctrl_c_with_verbose_leaves_the_best_model(monkeypatch):
     with pytest.warns(ConvergenceWarning):
         model = MKLClassifier(KERNELS, solver="group_lasso", tol=1e-7, verbose=1).fit(X, Y)
     assert_usable(model, 2)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        MKLClassifier(KERNELS, solver="group_lasso", tol=1e-7),
+        UFOMKLClassifier(KERNELS, random_state=0),
+        UFOMKLClassifier(KERNELS, tol=1e-9, random_state=0),
+        TwoStageMKLClassifier([Gaussian(0.5, columns=[j]) for j in range(X.shape[1])], tol=1e-12),
+    ],
+    ids=["mkl", "ufo", "ufo-tol", "two-stage"],
+)
+def test_the_warning_after_ctrl_c_names_it_and_no_remedy(model):
+    with listen(interrupt_after(1, [])), pytest.warns(ConvergenceWarning) as told:
+        model.fit(X, Y)
+    assert [str(entry.message).partition("; ")[2] for entry in told] == [
+        "Ctrl-C ended it, and this is the best model so far."
+    ]
 
 
 def interrupt_in_fit(number):

@@ -17,8 +17,10 @@ from sklearn.svm import SVC
 from sklearn.utils import compute_class_weight
 
 from manykernels import MKLClassifier, MKLRegressor
+from manykernels.core.solver import Solver
 from manykernels.kernels import Gaussian, KernelBank, Linear, Polynomial, Precomputed
 from manykernels.norms import LpNorm
+from manykernels.outer.group_lasso import group_lasso
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((70, 4))
@@ -441,3 +443,20 @@ def test_precomputed_beside_features_is_the_sum_of_both():
     model = MKLClassifier(kernels, norm=np.inf, normalize=None, tol=1e-6).fit(both[TRAIN], BINARY[TRAIN])
     assert model.kernel_names_ == ["graph", "Linear on x0, x1 and 2 more"]
     np.testing.assert_allclose(model.kernel(both), GRAMS[0] + X @ X.T, atol=1e-10)
+
+
+def test_a_random_state_gives_one_seed_for_all_that_a_fit_draws():
+    seeds = []
+
+    def drawing(problem, *, tol, max_iter, start=None, random_state=None):
+        seeds.append(random_state)
+        return group_lasso(problem, tol=tol, max_iter=max_iter, start=start)
+
+    solver = Solver("drawing", drawing, draws=True)
+    X, y = load_iris(return_X_y=True)
+    for given in (0, np.random.RandomState(0), None):
+        model = MKLClassifier([Gaussian(1.0)], solver=solver, norm=2, shared_weights=False, n_jobs=2)
+        model.set_params(random_state=given).fit(X, y)
+    assert len(seeds) == 9
+    assert seeds[0] is not None
+    assert seeds == [seeds[0]] * 6 + [None] * 3

@@ -17,6 +17,7 @@ from manykernels import (
     MKLClassifierCV,
     MKLRegressor,
     MKLRegressorCV,
+    OneClassMKL,
     TwoStageMKLClassifier,
     TwoStageMKLRegressor,
     UFOMKLClassifier,
@@ -152,7 +153,7 @@ def _quiet():
 
 def answers(model, data):
     """All that a model says of new data; a file does not hold precomputed kernels of new samples with each other."""
-    methods = ["predict", "decision_function", "predict_proba", "transform"]
+    methods = ["predict", "decision_function", "score_samples", "predict_proba", "transform"]
     if data is not NEW_NUMBERS:
         methods.append("kernel")
     return [getattr(model, method)(data) for method in methods if hasattr(model, method)]
@@ -261,6 +262,9 @@ ESTIMATORS = {
     "squared hinge": (MKLClassifier(MANY, norm=2, loss="squared_hinge", fit_intercept=False), BINARY),
     "regressor": (MKLRegressor(MANY, norm=np.inf), TARGET),
     "tube": (MKLRegressor(MANY, loss="epsilon_insensitive", epsilon=0.2), TARGET),
+    "one class": (OneClassMKL(MANY, nu=0.2), None),
+    "one class, standard": (OneClassMKL(nu=0.2, norm=np.inf), None),
+    "one class, features": (OneClassMKL(MANY, nu=0.2, **APPROXIMATIONS["nystroem"]), None),
     "product": (MKLClassifier([Gaussian(1.0, columns=[j]) for j in range(4)], combination="product"), BINARY),
     "ladder": (MKLClassifier(KernelBank([GaussianLadder(count=20, low=0.1, high=10.0), Linear()])), BINARY),
     "ladder, centered": (MKLClassifier(KernelBank([GaussianLadder(count=20), *FEW]), norm=2, center=True), BINARY),

@@ -432,7 +432,7 @@ def test_verbose_prints_the_steps(capsys):
     model = MKLRegressor(FAMILIES["monomials"], verbose=1).fit(X, TARGET)
     place, *lines = capsys.readouterr().out.splitlines()
     assert place.startswith("kernels: ProductKernels")
-    assert "beside matrices of 45 samples" in place
+    assert "in addition to matrices of 45 samples" in place
     assert len(lines) == model.n_iter_
 
 

@@ -9,6 +9,7 @@ from manykernels import (
     MKLClassifierCV,
     MKLRegressor,
     MKLRegressorCV,
+    OneClassMKL,
     TwoStageMKLClassifier,
     TwoStageMKLRegressor,
     UFOMKLClassifier,
@@ -26,6 +27,8 @@ ESTIMATORS = [
     # Few settings and folds: each check is of many fits, and the choice among them is tested in test_cv.py.
     MKLClassifierCV([Linear(), Gaussian(1.0)], Cs=[1.0], norms=[1.0, 2.0], cv=2),
     MKLRegressorCV([Linear(), Gaussian(1.0)], Cs=[1.0, 10.0], norms=[1.0], cv=2),
+    OneClassMKL(),
+    OneClassMKL([Gaussian(1.0), Gaussian(4.0)], norm=1.0, nu=0.1, normalize="cosine"),
     UFOMKLClassifier(),
     UFOMKLClassifier([Linear(), Polynomial(2)], loss="logistic", step="gradient", average=True, max_iter=20),
     UFOMKLClassifier(loss="multiclass_hinge", alpha=1e-3, normalize="cosine"),

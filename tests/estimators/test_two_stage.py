@@ -743,7 +743,9 @@ def test_the_order_of_the_rows_is_of_no_account():
 def test_verbose_prints_each_step_of_the_final_kernel(capsys):
     model = TwoStageMKLClassifier(KERNELS, verbose=1, random_state=0).fit(X, WORDS)
     place, *lines = capsys.readouterr().out.splitlines()
-    assert re.fullmatch(r"kernels: KernelBank of \d+ kernels; kernels get .* beside matrices of \d+ samples", place)
+    assert re.fullmatch(
+        r"kernels: KernelBank of \d+ kernels; kernels get .* in addition to matrices of \d+ samples", place
+    )
     assert len(lines) == model.n_iter_
     assert lines[0].startswith("iteration")
 

@@ -577,7 +577,7 @@ def test_ctrl_c_keeps_the_model_so_far_if_someone_watches():
         if step.iteration == 2:
             raise KeyboardInterrupt
 
-    with listen(interrupt):
+    with listen(interrupt), pytest.warns(ConvergenceWarning, match="Ctrl-C ended it"):
         model = UFOMKLClassifier(KERNELS, max_iter=50, random_state=0).fit(WINE, WINE_Y)
     assert model.n_iter_ < 50
     assert model.score(WINE, WINE_Y) > 0.9

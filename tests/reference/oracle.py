@@ -64,6 +64,7 @@ def loss_value(name, y, z, epsilon=0.1):
         "absolute": lambda: size,
         "quantile": lambda: np.where(y > z, SHARE, 1.0 - SHARE) * size,
         "huber": lambda: np.where(size <= DELTA, 0.5 * size**2, DELTA * (size - 0.5 * DELTA)),
+        "one_class": lambda: np.maximum(0.0, -z) + 0.0 * y,
     }[name]()
 
 
@@ -101,6 +102,9 @@ def conjugate(name, y, beta, C, epsilon=0.1):
     elif name == "huber":
         value = -y * beta + beta**2 / (2.0 * cost)
         inside = np.abs(beta) <= DELTA * cost + slack
+    elif name == "one_class":
+        value = np.zeros(beta.shape)
+        inside = (beta >= -slack) & (beta <= cost + slack)
     else:
         raise ValueError(f"unknown loss {name!r}")
     value = np.where(inside, value, np.inf)
@@ -189,6 +193,24 @@ def _relative_gap(primal, dual):
     return (primal - dual) / scale if scale > 0 else 0.0
 
 
+def one_class_certificate(grams, weight, nu, p, weights, a, rho):
+    """(primal, dual, relative gap) of the one-class problem, from the definitions; a must be feasible.
+
+    primal: minimize  1/2 N(norms)^2 + sum_i s_i max(0, rho - f(x_i)) - nu rho sum_i s_i
+    dual:   maximize  -1/2 N*(sqrt(q))^2,   0 <= a <= s,   1'a = nu 1's
+    """
+    a, weight = np.asarray(a, dtype=float), np.asarray(weight, dtype=float)
+    assert np.all(a >= 0), a.min()
+    assert np.all(a <= weight * (1 + 1e-12)), (a - weight).max()
+    assert abs(a.sum() - nu * weight.sum()) <= 1e-9 * a.sum(), (a.sum(), nu * weight.sum())
+    q = np.array([max(a @ K @ a, 0.0) for K in grams])
+    scores = sum(d * (K @ a) for d, K in zip(weights, grams, strict=True))
+    size = primal_norm(np.asarray(weights) * np.sqrt(q), p)
+    primal = 0.5 * size**2 + float(weight @ np.maximum(0.0, rho - scores)) - nu * rho * weight.sum()
+    dual = -0.5 * dual_penalty(q, p)
+    return primal, dual, _relative_gap(primal, dual)
+
+
 def svm_dual_value(K, y, C, beta):
     """Hinge dual of one kernel, y'beta - 1/2 beta'K beta; -inf when beta is outside the box."""
     y, beta = np.asarray(y, dtype=float), np.asarray(beta, dtype=float)
@@ -220,6 +242,17 @@ def solve_dual(grams, y, C, loss, p, fit_intercept=True, epsilon=0.1):
     value = _solve(cp.Problem(cp.Maximize(-conj - 0.5 * unit * cp.square(norm)), constraints))
     beta = _into_domain(loss, Y, unit * s.value, costs)
     return float(unit * value), beta.reshape(np.shape(y))
+
+
+def solve_one_class(grams, weight, nu, p):
+    """Optimal value of the one-class problem, from its dual; the variable of the program sums to 1."""
+    weight = np.asarray(weight, dtype=float)
+    total = nu * weight.sum()
+    s, g = cp.Variable((1, weight.size)), cp.Variable(len(grams), nonneg=True)
+    constraints = [_frobenius(s @ _factor(K)) <= g[k] for k, K in enumerate(grams)]
+    norm, norm_constraints = _dual_norm_expression(g, p)
+    constraints += [*norm_constraints, s >= 0, s <= weight[None] / total, cp.sum(s) == 1]
+    return float(total**2 * _solve(cp.Problem(cp.Maximize(-0.5 * cp.square(norm)), constraints)))
 
 
 def solve_penalized(grams, y, C, loss, p, strength, fit_intercept=True, epsilon=0.1):

@@ -1,6 +1,7 @@
 """The page says what the model says, escapes what it is given, stays small, and is honest about model files."""
 
 import re
+import warnings
 from html.parser import HTMLParser
 from time import perf_counter
 
@@ -20,6 +21,7 @@ from manykernels.kernels import (
     KernelBank,
     Linear,
     NystroemFeatures,
+    Polynomial,
     standard_bank,
 )
 from manykernels.reports import make_report
@@ -329,6 +331,25 @@ def test_matrices_one_by_one(iris):
     np.testing.assert_allclose(stack[1], np.exp(-squares / 0.5))
     with pytest.raises(ValueError, match="places must be of kernels in active_, got 7"):
         model.kernel_matrices(X[:10], [7])
+
+
+@pytest.mark.parametrize("normalize", ["mean_diag", "cosine"])
+def test_matrices_of_ladders_that_are_summed_on_nodes(iris, normalize):
+    X = iris[0].to_numpy() + 1.0
+    ladder = GaussianLadder([1, 2], low=0.1, high=10.0, count=50)
+    model = MKLClassifier([ladder, Polynomial(2, coef0=0.0, columns=[0])], norm=2, normalize=normalize, C=0.1)
+    model.fit(X, iris[1])
+    few = np.vstack([X[:5], np.zeros(4)])
+    few[:, 0] = 0.0  # so that one of the kernels is zero on these rows, of which nobody is told
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        stack = model.kernel_matrices(few, [0, 7])
+    assert not np.any(stack[0])
+    squares = ((few[:, None, 1:3] - few[None, :, 1:3]) ** 2).sum(axis=2)
+    np.testing.assert_allclose(stack[1], np.exp(-squares / (2 * ladder.widths[6] ** 2)), atol=1e-12)
+    for place in (51, -1):
+        with pytest.raises(ValueError, match=f"places must be of kernels in active_, got {place}"):
+            model.kernel_matrices(few, [0, place])
 
 
 class TestColumnsOfKernels:

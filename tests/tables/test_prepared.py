@@ -59,7 +59,7 @@ def test_the_rows_that_were_held_out_are_found_again(path):
     prepared = prepare_table(path, "ill")
     table, X = encode_table(path, prepared.encoder)
     features, y = take_target(table, "ill", regression=False)
-    rows = held_out(features, y, prepared.encoder, SETTINGS)
+    rows = held_out(features, y, prepared.encoder, **SETTINGS)
     np.testing.assert_array_equal(X[rows], prepared.X_test)
     np.testing.assert_array_equal(y[rows], prepared.y_test)
 
@@ -69,4 +69,4 @@ def test_none_are_found_in_another_table_or_split(path, other):
     prepared = prepare_table(path, "ill")
     table, _ = encode_table(path, prepared.encoder)
     features, y = take_target(table, "ill", regression=False)
-    assert held_out(features, y, prepared.encoder, SETTINGS | other).size == 0
+    assert held_out(features, y, prepared.encoder, **(SETTINGS | other)).size == 0

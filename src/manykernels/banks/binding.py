@@ -77,30 +77,26 @@ def bind(kernels: Any, data: Any, recipe: Recipe = _ALONE, placement: Placement 
     check_choice("precision", placement.precision, PRECISIONS)
     check_device(placement.device)
     if placement.approximation is not None:
-        return _placed(_bind_features(_as_bank(kernels), data, recipe, placement, seed), placement)
+        return _bind_features(KernelBank.of(kernels), data, recipe, placement, seed)
     data = data.in_memory()
     if not recipe.is_sum:
         return _placed(_bind_one(kernels, data, recipe), replace(placement, client=None))
     if placement.client is not None:
         from manykernels.banks.cluster.bank import bind_on_workers  # noqa: PLC0415 - it needs an optional dependency
 
-        bank: Any = bind_on_workers(_as_bank(kernels), data, recipe, placement)
+        bank: Any = bind_on_workers(KernelBank.of(kernels), data, recipe, placement)
     else:
-        bank = _bind_list(_as_bank(kernels), data, recipe, placement)
+        bank = _bind_list(KernelBank.of(kernels), data, recipe, placement)
     report_zero_kernels(bank.names, bank.scale)
     return _placed(bank, placement)
 
 
 def _placed(bank: Any, placement: Placement) -> Any:
-    """Return a bank that says where it is, and what a solver may take beside it: as planned, or what became of that."""
+    """Return a bank that says where it is, and what a solver may take besides: as planned, or what became of that."""
     if bank.placement is None:
         bank.spare = placement.spare if bank.spare is None else bank.spare
         bank.placement = replace(placement, precision=bank.precision, device=bank.held_on, spare=bank.spare)
     return bank
-
-
-def _as_bank(kernels: Any) -> KernelBank:
-    return kernels if isinstance(kernels, KernelBank) else KernelBank(kernels)
 
 
 def _bind_list(kernels: KernelBank, data: Data, recipe: Recipe, placement: Placement) -> Any:
@@ -128,12 +124,15 @@ def _bind_list(kernels: KernelBank, data: Data, recipe: Recipe, placement: Place
             "precision": placement.precision,
             "reserve": placement.reserve,
         }
-        # The means of centered kernels are interpolated, on the CPU.
         holds = device_holds(has_double(placement.device), placement.precision, is_centered=False)
-        on_cpu = placement.device == "cpu" or recipe.center or not holds
-        kind: Callable[..., LadderBank] = LadderBank if on_cpu else partial(DeviceLadderBank, device=placement.device)
-        parts.append(kind(ladders, places, data.X, data.weights, **options))
-    return parts[0] if len(parts) == 1 else CompositeBank(parts)
+        place = placement if holds else placement.on_cpu()
+        # The means of centered kernels are interpolated, on the CPU.
+        on_cpu = place.device == "cpu" or recipe.center
+        kind: Callable[..., LadderBank] = LadderBank if on_cpu else partial(DeviceLadderBank, device=place.device)
+        parts.append(_placed(kind(ladders, places, data.X, data.weights, **options), place))
+    if len(parts) == 1:
+        return parts[0]
+    return _placed(CompositeBank(parts), replace(place, budget=placement.budget))
 
 
 def bind_resolved(
@@ -223,7 +222,7 @@ def _bind_features(kernels: KernelBank, data: Data, recipe: Recipe, placement: P
         )
         bank = kind(resolved, data.X, data.weights, budget=budget_bytes(placement.budget), **options)
     report_zero_kernels(bank.names, bank.scale)
-    return bank
+    return _placed(bank, placement if bank.held_on == placement.device else placement.on_cpu())
 
 
 def _bind_one(kernels: Any, data: Data, recipe: Recipe) -> ParametricBank:
@@ -231,7 +230,7 @@ def _bind_one(kernels: Any, data: Data, recipe: Recipe) -> ParametricBank:
     options: dict[str, Any] = {"normalize": recipe.normalize, "center": recipe.center}
     if isinstance(recipe.combination, ParametricKernel):
         return ParametricBank(recipe.combination, data.X, data.weights, source=data.table, **options)
-    bank = _as_bank(kernels)
+    bank = KernelBank.of(kernels)
     bank.require_plain(f"combination={recipe.combination!r}")
     if bank.ladders:
         raise TypeError(f"combination='product' needs Gaussian kernels, got {bank.ladders[0]!r}.")

@@ -62,7 +62,15 @@ def put_together(
     return out
 
 
-class CombinesToMatrix(ABC):
+class GuessesFromTail:
+    """What banks share whose first guess is learned from their last samples."""
+
+    def coarse(self: Any, size: int, y: np.ndarray, C: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray]:
+        """Return the kernels on so many samples for a first guess of the weights, with their targets and costs."""
+        return self.tail(size), y[:, -size:], C[:, -size:]
+
+
+class CombinesToMatrix(GuessesFromTail, ABC):
     """A bank whose kernels are added up in one matrix, which is written again for other weights."""
 
     X: Any
@@ -81,17 +89,17 @@ class CombinesToMatrix(ABC):
     concurrent: bool = True
     # "cpu", or the device that holds kernels.
     held_on: str = "cpu"
-    # Bytes that a solver may take beside the bank, and where the kernels are held and why: `bind` says so.
+    # Bytes that a solver may take in addition to the bank, and where the kernels are held and why: `bind` says so.
     spare: int | None = None
     placement: Placement | None = None
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """What a fitted estimator says of this bank beside what it says of all."""
+        """What a fitted estimator says of this bank in addition to what it says of all."""
         return {}
 
     def spare_beside_tail(self, size: int) -> int | None:
-        """Return the bytes that a solver may take beside the bank and ``tail(size)``, which shares what is held."""
+        """Return the bytes that a solver may take besides the bank and ``tail(size)``, which shares what is held."""
         return self.spare
 
     @property

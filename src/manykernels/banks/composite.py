@@ -1,4 +1,4 @@
-"""Several bound banks as one: plain kernels beside ladders."""
+"""Several bound banks as one: plain kernels and ladders."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def check_combination(bank: Bank, weights: np.ndarray) -> None:
     """Raise ValueError if the weighted sum of a bank's kernels is not positive semidefinite, naming one that is not.
 
     Nothing is done where all kernels with a positive weight are so by construction, or approximated by features. A sum
-    that fails only because normalization made rounding large is let pass: none of its terms fails.
+    that fails only because normalization made rounding large passes: none of its terms fails.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from manykernels.banks.argument_checks import check_length, checked_places
-from manykernels.banks.combining import MOST_COARSE, CombinesByWeights, WeighedKernel, coarse_samples
+from manykernels.banks.combining import MOST_COARSE, CombinesByWeights, GuessesFromTail, WeighedKernel, coarse_samples
 from manykernels.banks.learned import Kept, LearnedKernel
 from manykernels.banks.offers import FEATURES
 from manykernels.banks.packed import FACTOR_COLUMNS, PackedBank, bank_of_features, divided_weights
@@ -44,7 +44,7 @@ _FEW, _SLOW = 3, 1000
 _LANDMARKS = 0.75  # most of the budget that landmarks may take, and what they are chosen by
 
 
-class FeatureBank(CombinesByWeights):
+class FeatureBank(GuessesFromTail, CombinesByWeights):
     """Kernels as features of the training data.
 
     Parameters
@@ -70,7 +70,7 @@ class FeatureBank(CombinesByWeights):
     errors : ndarray of shape (n_kernels,)
         The share of each kernel's trace that was lost; for waves the mean error of its values.
     spare : int or None
-        Bytes of the budget that a solver may take beside the features; None where nobody counts them.
+        Bytes of the budget that a solver may take in addition to the features; None where nobody counts them.
 
     Examples
     --------
@@ -252,7 +252,7 @@ class FeatureBank(CombinesByWeights):
         return self.table.held_on
 
     def spare_beside_tail(self, size: int) -> int | None:
-        """Return the bytes that a solver may take beside the features and :meth:`tail`, whose factors are made."""
+        """Return the bytes that a solver may take besides the features and :meth:`tail`, whose factors are made."""
         if self.spare is None:
             return None
         ranks, item = np.diff(self.first), np.dtype(PRECISIONS[self.precision]).itemsize

@@ -61,7 +61,7 @@ def plan_storages(
 
 
 def _beside_rows(budget: int, n: int) -> int:
-    """Return the bytes that factors may take beside a cache of rows: half, since without rows nothing is learned."""
+    """Return the bytes that factors may take besides a cache of rows: half, since without rows nothing is learned."""
     need = 2 * _LEAST_ROWS * _ROW_ENTRY * n
     if budget < need:
         raise MemoryError(

@@ -110,7 +110,7 @@ class OnDemandBank(CombinesByWeights, PackedBank):
         return min(fit, coarse_samples(self.n_samples))
 
     def spare_beside_tail(self, size: int) -> int | None:
-        """Return the bytes that a solver may take beside the bank and ``tail(size)``: no row is in the cache yet."""
+        """Return the bytes that a solver may take besides the bank and ``tail(size)``: no row is in the cache yet."""
         if self.spare is None:
             return None
         held = self.n_kernels * np.dtype(PRECISIONS[self.precision]).itemsize * triangle_size(size)

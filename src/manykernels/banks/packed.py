@@ -1,4 +1,4 @@
-"""Kernels bound to training data: what an outer optimizer works with."""
+"""Kernels held by storages: packed triangles, factors, or recomputed."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class PairValues:
         size = np.dtype(self.dtype).itemsize * self.n_kernels
         row = size * self.n_samples
         turned = memory_budget // _TURNED
-        # A kernel's own values, in double, are there beside what is turned around.
+        # A kernel's own values, in double, are there in addition to what is turned around.
         self._entries = int(np.clip(turned // (2 * n_threads() * size // self.n_kernels), 1, _BLOCK_ENTRIES))
         left = memory_budget - max(turned, 2 * row)
         self.is_held = hold and size * triangle_size(self.n_samples) <= left

@@ -1,4 +1,4 @@
-"""What is bound, how, and where: the three things that a bank is made of beside its kernels."""
+"""What is bound, how, and where: the three things that a bank is made of in addition to its kernels."""
 
 from __future__ import annotations
 
@@ -106,9 +106,9 @@ class Placement:
     approximation : NystroemFeatures, FourierFeatures or None
         Features in the place of kernels.
     reserve : int
-        Kernels that a solver wants to hold beside the bank, where the bank itself does not fit.
+        Kernels that a solver wants to hold in addition to the bank, where the bank itself does not fit.
     spare : int or None
-        Bytes for the solver, beside the kernels; None where nobody counts them.
+        Bytes for the solver, in addition to the kernels; None where nobody counts them.
     why : str
         How the plan came about, in one sentence.
     plan_on_cpu : function or None

@@ -1,6 +1,6 @@
 """Where the kernels of a fit are held, and in how much memory: arithmetic alone.
 
-What there is to hold is an :class:`Extent`, what the solver takes beside it stands in its Need, and what is wished for
+What there is to hold is an :class:`Extent`, what the solver takes besides it stands in its Need, and what is wished for
 in a Placement, which comes back with the gaps filled in.
 """
 
@@ -26,11 +26,11 @@ HEADROOM = 0.15
 LARGE = 3000
 # How many times more samples may have a combined kernel off the device for p near 1 (measured on an H200).
 _FEW_SMOOTH, _FEW_KINKED = 3, 7
-# Numbers a sample and task beside its features: targets, coefficients, predictions, what the solvers keep of them.
+# Numbers per sample and task besides its features: targets, coefficients, predictions, what the solvers keep of them.
 _FEATURE_VECTORS = 30
 # The rest is for the matrix of a working set and for rows on their way into the cache.
 _LEAST_ROWS, _CACHE_SHARE = 256, 0.7
-# Kernels that a second-order method holds beside a bank that does not fit.
+# Kernels that a second-order method holds in addition to a bank that does not fit.
 _RESERVE = 60
 # Part of the memory that a method may have which is tried where all others have failed.
 _LAST_RESORT = 0.5
@@ -62,7 +62,7 @@ class Extent:
     beside : int
         Bytes of data, columns, names, means and weights: small where samples and kernels are few.
     matrices : int
-        Matrices of the samples that combining takes beside the one it fills.
+        Matrices of the samples that combining takes in addition to the one it fills.
     centered : bool
     one_by_one : bool
         Whether rows can be had of each kernel, so that it need not be there as a matrix.
@@ -102,7 +102,7 @@ class Extent:
 
 
 def plan(extent: Extent, need: Need, wish: Placement, has_double: bool = True) -> Placement:
-    """Return how to hold the kernels, and the bytes for them beside the combined kernel and the solver.
+    """Return how to hold the kernels, and the bytes for them in addition to the combined kernel and the solver.
 
     Where the combined kernel does not fit, its rows are computed on demand, if loss and solver can do with that.
 
@@ -122,7 +122,7 @@ def plan(extent: Extent, need: Need, wish: Placement, has_double: bool = True) -
     >>> from manykernels.banks.planning import Extent, plan
     >>> from manykernels.core.solver import Need
     >>> plan(Extent(1000, 1, 50), Need(16_000_000), Placement("1GB")).why
-    'the kernels get 834 MB beside 16 MB for the solver'
+    'the kernels get 834 MB, and the solver 16 MB'
     """
     if wish.device != "cpu":
         # What kernels hold may turn out to be none for the device: the CPU has a plan of its own.
@@ -145,7 +145,7 @@ def plan(extent: Extent, need: Need, wish: Placement, has_double: bool = True) -
         # A method that is only the last resort may have what would be left, but not what kernels would fill.
         spare = most if most + extent.beside <= _LAST_RESORT * usable else least
         left = max(1, usable - spare - extent.beside)
-        why = f"the kernels get {human_bytes(left)} beside {human_bytes(spare)} for the solver"
+        why = f"the kernels get {human_bytes(left)}, and the solver {human_bytes(spare)}"
         return replace(wish, storage="auto", budget=left, spare=spare, reserve=reserve, why=why)
     takes = least
     if rows_do:
@@ -153,7 +153,8 @@ def plan(extent: Extent, need: Need, wish: Placement, has_double: bool = True) -
         takes = min(least, products + int(4 * _LEAST_ROWS * n / _CACHE_SHARE))
         if takes + extent.beside <= usable:
             left = int(_CACHE_SHARE * (usable - products - extent.beside))
-            why = f"no matrix of {n} samples fits: its rows are computed on demand, and {human_bytes(left)} keep some"
+            cache = f"{human_bytes(left)} cache some of them"
+            why = f"a matrix of {n} samples does not fit: its rows are computed on demand, and {cache}"
             return replace(wish, storage="rows", budget=left, spare=takes, reserve=reserve, why=why)
     whole = f"the combined kernel of {n} samples and its solver"
     if extent.beside > takes:
@@ -174,7 +175,7 @@ def plan_features(X: Any, shape: tuple[int, int], wish: Placement) -> Placement:
     left = int((1 - HEADROOM) * budget) - beside
     if left <= 0:
         raise too_little(budget, f"the data and coefficients of {n} samples", beside)
-    why = f"landmarks and features get {human_bytes(left)} beside data and coefficients"
+    why = f"landmarks and features get {human_bytes(left)} in addition to data and coefficients"
     return replace(wish, budget=left, why=why)
 
 
@@ -189,7 +190,7 @@ def plan_family(n_samples: int, need: Need, wish: Placement) -> Placement:
     >>> plan_family(1000, Need(64_000_000), Placement("1GB")).budget
     786000000
     """
-    return _left_beside(need.n_bytes, f"matrices of {n_samples} samples", wish)
+    return _left_after(need.n_bytes, f"matrices of {n_samples} samples", wish)
 
 
 def plan_base(family: Family, n_samples: int, wish: Placement) -> Placement:
@@ -217,7 +218,7 @@ def plan_alignment(n_samples: int, wish: Placement, *, is_list: bool) -> Placeme
     The kernels of a list get half of what the matrices leave: the other half is for blocks of their rows, from which
     inner products of kernels with each other are made.
     """
-    place = _left_beside(_ALIGNMENT_MATRICES * 8 * n_samples**2, f"matrices of {n_samples} samples", wish)
+    place = _left_after(_ALIGNMENT_MATRICES * 8 * n_samples**2, f"matrices of {n_samples} samples", wish)
     half = place.budget // 2
     return replace(place, budget=half, spare=place.budget - half) if is_list else place
 
@@ -229,7 +230,7 @@ def plan_stream(shape: tuple[int, int, int], wish: Placement, *, is_averaged: bo
     """
     n_outputs, n, m = shape
     scores = 8 * n * m * (n_outputs * (_AVERAGED_SCORES if is_averaged else _SCORES) + 1)
-    return _left_beside(scores, f"the scores of {n} samples with {m} kernels", wish)
+    return _left_after(scores, f"the scores of {n} samples with {m} kernels", wish)
 
 
 def plan_kept_features(wish: Placement) -> Placement:
@@ -237,7 +238,7 @@ def plan_kept_features(wish: Placement) -> Placement:
 
     They are half: the other half is for those of the samples at hand, once more, and for the data.
     """
-    place = _left_beside(0, "nothing else", wish)
+    place = _left_after(0, "nothing else", wish)
     half = place.budget // 2
     return replace(place, budget=half, why=f"they are kept if they take no more than {human_bytes(half)}")
 
@@ -274,13 +275,13 @@ def halves(budget: int) -> tuple[int, int]:
     return budget // 2, budget - budget // 2
 
 
-def _left_beside(taken: int, words: str, wish: Placement) -> Placement:
-    """Return what is left of a budget beside so many bytes; raise MemoryError where that is nothing."""
+def _left_after(taken: int, words: str, wish: Placement) -> Placement:
+    """Return what is left of a budget after so many bytes; raise MemoryError where that is nothing."""
     budget = budget_bytes(wish.budget)
     left = int((1 - HEADROOM) * budget) - taken
     if left <= 0:
         raise too_little(budget, words, taken)
-    return replace(wish, budget=left, why=f"kernels get {human_bytes(left)} beside {words}")
+    return replace(wish, budget=left, why=f"kernels get {human_bytes(left)} in addition to {words}")
 
 
 def too_little(budget: int, words: str, taken: float) -> MemoryError:
@@ -291,7 +292,7 @@ def too_little(budget: int, words: str, taken: float) -> MemoryError:
 
 
 def exact_bytes(extent: Extent, need: Need, precision: str) -> int:
-    """Return the bytes of a memory budget in which all kernels are held beside their solver."""
+    """Return the bytes of a memory budget in which all kernels are held in addition to their solver."""
     item = 8 if precision == "double" else 4
     kernels = item * triangle_size(extent.n_samples) * extent.n_kernels
     solver = need.at_once * (need.n_bytes + 8 * extent.n_samples**2 * extent.matrices)

@@ -9,7 +9,7 @@ import numpy as np
 
 
 class Room:
-    """Bytes that kernels may take beside those that a bank holds.
+    """Bytes that kernels may take in addition to those that a bank holds.
 
     The kernels of a working set are held while they fit; the others are computed in each pass. Room that an array took
     is there again when the array is gone.

@@ -5,7 +5,7 @@ import json
 import shlex
 import time
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich.console import Console
@@ -15,7 +15,7 @@ from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegress
 from manykernels.cli.document import certificate_of, columns_of, for_json, versions, weights_of
 from manykernels.cli.flags import in_flags
 from manykernels.cli.learning_bars import learning_bar, path_bar
-from manykernels.cli.model_file import EXTRA
+from manykernels.cli.model_file import EXTRA, TableSettings
 from manykernels.cli.outputs import check_output
 from manykernels.cli.scores import HeldOutScores, held_out_scores
 from manykernels.cli.show import NAMED, counted, report_console, say, show_columns, show_model, show_notes, side_console
@@ -27,9 +27,6 @@ from manykernels.tables.column_views import read_views
 from manykernels.tables.prepared import PreparedTable, prepare_table
 from manykernels.tables.reading import table_stem
 
-# Settings of the model file that are facts about the data.
-_OF_DATA = ("rows", "views", "classes", "cv")
-
 
 def fit_table(arguments: argparse.Namespace) -> None:
     """Do what the arguments of the command say."""
@@ -40,15 +37,15 @@ def fit_table(arguments: argparse.Namespace) -> None:
         arguments.model or f"{table_stem(arguments.table)}.mkl",
         [arguments.table, *([arguments.views] if arguments.views else [])],
     )
-    loss = _loss(arguments)
+    _check_loss(arguments)
     data = _prepared(arguments)
     notes = [in_flags(note) for note in data.notes]
     _show_data(console, data)
     show_notes(side, notes)
     bar = path_bar(side, "Choosing C, norm") if arguments.cv else learning_bar(side, "Learning")
-    fit = _learned(_estimator(arguments, data, loss), data, bar)
+    fit = _learned(_estimator(arguments, data), data, bar)
     settings = _settings(arguments, data)
-    fit.estimator.save(output, extra={EXTRA: {"encoder": data.encoder.to_dict(), **settings}})
+    fit.estimator.save(output, extra={EXTRA: {"encoder": data.encoder.to_dict(), **asdict(settings)}})
     scores = held_out_scores(data, fit.estimator.predict(data.X_test) if len(data.y_test) else data.y_test)
     verdict = _verdict(scores, bool(arguments.cv))
     _show_fit(console, arguments, data, fit, scores)
@@ -108,18 +105,18 @@ def _check_folds(folds: int, data: PreparedTable) -> None:
             )
 
 
-def _loss(arguments: argparse.Namespace) -> str:
+def _check_loss(arguments: argparse.Namespace) -> None:
     losses = tuple(named_losses(of_classes=not arguments.regression))
-    loss = arguments.loss or losses[0]
-    if loss not in losses:
+    if arguments.loss and arguments.loss not in losses:
         task = "with --regression" if arguments.regression else "for classes"
-        raise ValueError(f"--loss must be one of {', '.join(losses)} {task}; got {loss!r}.")
-    return loss
+        raise ValueError(f"--loss must be one of {', '.join(losses)} {task}; got {arguments.loss!r}.")
 
 
-def _estimator(arguments: argparse.Namespace, data: PreparedTable, loss: str) -> Any:
-    shared: dict[str, Any] = {"kernels": data.kernels, "loss": loss, "tol": arguments.tol}
+def _estimator(arguments: argparse.Namespace, data: PreparedTable) -> Any:
+    shared: dict[str, Any] = {"kernels": data.kernels, "tol": arguments.tol}
     shared |= {"max_iter": arguments.max_iter, "random_state": arguments.seed}
+    if arguments.loss:
+        shared["loss"] = arguments.loss
     if data.balance is not None:
         shared["class_weight"] = data.balance.class_weight
     if not arguments.cv:
@@ -133,20 +130,19 @@ def _estimator(arguments: argparse.Namespace, data: PreparedTable, loss: str) ->
     return MKLClassifierCV(cv=folds, scoring=None if data.metric == "accuracy" else data.metric, **shared)
 
 
-def _settings(arguments: argparse.Namespace, data: PreparedTable) -> dict[str, Any]:
-    """Return what the model file keeps in addition to the encoder: enough to find the held-out rows again."""
-    return {
-        "target": arguments.target,
-        "regression": arguments.regression,
-        "test_size": arguments.test_size,
-        "seed": arguments.seed,
-        "rows": len(data.y_train) + len(data.y_test),
-        "cv": arguments.cv,
-        "views": data.views,
-        "balance": arguments.balance,
-        "weighted": data.balance is not None and data.balance.weighted,
-        "classes": data.balance.counts if data.balance is not None else {},
-    }
+def _settings(arguments: argparse.Namespace, data: PreparedTable) -> TableSettings:
+    return TableSettings(
+        target=arguments.target,
+        regression=arguments.regression,
+        test_size=arguments.test_size,
+        seed=arguments.seed,
+        balance=arguments.balance,
+        weighted=data.balance is not None and data.balance.weighted,
+        rows=len(data.y_train) + len(data.y_test),
+        cv=arguments.cv,
+        views=data.views,
+        classes=data.balance.counts if data.balance is not None else {},
+    )
 
 
 def _show_data(console: Console, data: PreparedTable) -> None:
@@ -204,7 +200,7 @@ def _document(
         cv = {"folds": arguments.cv, "metric": METRICS[data.metric], "score": estimator.best_score_}
     return {
         "settings": {
-            **{name: value for name, value in _settings(arguments, data).items() if name not in _OF_DATA},
+            **_settings(arguments, data).asked(),
             "loss": estimator.loss,
             "C": estimator.C_ if arguments.cv else estimator.C,
             "norm": estimator.norm_ if arguments.cv else estimator.norm,

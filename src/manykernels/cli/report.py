@@ -60,24 +60,24 @@ def run(arguments: argparse.Namespace) -> None:
     out = arguments.out or f"{Path(arguments.model).stem}.html"
     out = check_output("--out", out, [arguments.model, arguments.table])
     model, encoder, settings = open_model(arguments.model)
-    target = settings["target"]
+    target = settings.target
     table, X = encode_table(arguments.table, encoder)
-    features, y = take_target(table, target, settings["regression"], arguments.table, model)
-    unseen = held_out(features, y, encoder, settings)
+    features, y = take_target(table, target, settings.regression, arguments.table, model)
+    unseen = held_out(features, y, encoder, **settings.of_held_out())
     report = model.report(
         X,
         y,
         out,
         X_test=X[unseen] if unseen.size else None,
         y_test=y[unseen] if unseen.size else None,
-        kernels=make_kernels(encoder.blocks, settings["views"])[0],
+        kernels=make_kernels(encoder.blocks, settings.views)[0],
         folds=arguments.folds,
         max_samples=arguments.max_rows,
         feature_names=[block.name for block in encoder.blocks for _ in block.outputs],
         data=_data(features, encoder),
         title=f"{target} from {Path(arguments.table).name}",
         reproduce=_command(arguments),
-        notes=[ENCODED, *([CHOSEN] if settings["cv"] else []), *encoder.notes],
+        notes=[ENCODED, *([CHOSEN] if settings.cv else []), *encoder.notes],
         random_state=arguments.seed,
     )
     score, metric = report.assessment.model.score, report.assessment.metric

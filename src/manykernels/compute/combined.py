@@ -52,7 +52,7 @@ class Rounded:
 
         An error of u in each kernel value moves the prediction i by about
         e_i = u * sqrt(sum_j K_ij^2 beta_j^2) <= u * sqrt(K_ii) * ||sqrt(K_jj) beta_j||.
-        What centering has lost of the kernels is counted beside: there each value has an error of one size,
+        What centering has lost of the kernels is counted separately: there each value has an error of one size,
         e_i = size * ||beta||.
 
         Parameters

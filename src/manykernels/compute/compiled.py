@@ -2,7 +2,7 @@
 
 Numba itself is imported by the first call, too: most of what a user does before a fit needs none of it.
 
-Numba keeps them beside the source or in the user's cache folder, and raises where it can write to neither: an
+Numba keeps them next to the source or in the user's cache folder, and raises where it can write to neither: an
 installation of another user's, a container without a home. Then they are kept in a temporary folder of this user's own,
 or not at all, which costs the compilation (seconds to a minute in all) in every process.
 """

@@ -41,7 +41,7 @@ _PANEL = 1024  # columns of a matrix that are mirrored at a time
 _PINNED = 1 << 16, 1 << 25  # entries of what comes back through memory that does not move
 # As in compute/pairwise.py.
 _CANCELS = 2.0**-6
-# From this number of entries on, one block of threads a piece of the matrix is enough to fill a GPU.
+# From this number of entries on, one block of threads per piece of the matrix is enough to fill a GPU.
 _MANY_ENTRIES = 1 << 20
 
 

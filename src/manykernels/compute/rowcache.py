@@ -9,7 +9,7 @@ import numpy as np
 
 from manykernels.compute.compiled import njit
 
-_AT_A_TIME = 512  # rows: many enough for matrix products, few enough to need little memory beside the cache
+_AT_A_TIME = 512  # rows: many enough for matrix products, few enough to need little memory in addition to the cache
 Compute = Callable[[np.ndarray, np.ndarray, np.ndarray], None]
 
 

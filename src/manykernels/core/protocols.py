@@ -18,7 +18,7 @@ class Measured(Protocol):
     def objective(self) -> float: ...
 
 
-class CombinedKernel(Protocol):
+class WeightedSum(Protocol):
     """The kernel for given weights, sum_k d_k K_k: made by ``bank.workspace()``, filled by ``bank.combine(d, out=K)``.
 
     ``can`` says what it can do, and may hold several of these:
@@ -30,20 +30,26 @@ class CombinedKernel(Protocol):
     "block"    :class:`BlockKernel`                  blocks and products with few columns are quick
     "sums"     :class:`SumsKernel`                   the samples are elsewhere, and only sums over them are sent
     ========== ===================================== ===============================================================
+
+    All but the last are a :class:`CombinedKernel`.
     """
 
     @property
     def can(self) -> frozenset[str]: ...
     @property
     def n_samples(self) -> int: ...
-    def product(self, beta: np.ndarray) -> np.ndarray:
-        """Return K beta_t, shape (n_tasks, n_samples); not with "sums"."""
-
-    def diagonal(self) -> np.ndarray:
-        """Return the diagonal, computed once for given weights; not with "sums"."""
-
     def rounding(self, machine: Measured, passed_on: Callable[[np.ndarray], float]) -> float:
         """Return about how far the rounding of kernel values moves the primal value of a machine."""
+
+
+class CombinedKernel(WeightedSum, Protocol):
+    """A combined kernel of samples that are here: it has products with coefficients."""
+
+    def product(self, beta: np.ndarray) -> np.ndarray:
+        """Return K beta_t, shape (n_tasks, n_samples)."""
+
+    def diagonal(self) -> np.ndarray:
+        """Return the diagonal, computed once for given weights."""
 
 
 class ArrayKernel(CombinedKernel, Protocol):
@@ -123,7 +129,7 @@ class BlockKernel(CombinedKernel, Protocol):
         """Return K[:, columns] @ change, shape (n_samples,)."""
 
 
-class SumsKernel(Protocol):
+class SumsKernel(WeightedSum, Protocol):
     """A combined kernel of features of samples that are elsewhere, of which only sums are sent."""
 
     @property
@@ -189,6 +195,12 @@ class Bank(Protocol):
     @property
     def coarse_size(self) -> int | None:
         """Samples of a problem that is solved for a first guess of the weights; None where the matrix is held."""
+
+    def coarse(self, size: int, y: np.ndarray, C: np.ndarray) -> tuple[Bank, np.ndarray, np.ndarray]:
+        """Return the kernels on so many samples, with their targets and costs, wherever ``coarse_size`` is not None.
+
+        ``y`` and ``C`` are those of all samples, of shape (n_tasks, n_samples).
+        """
 
     @property
     def has_few_samples(self) -> bool:
@@ -286,15 +298,11 @@ class ExplicitBank(Bank, Protocol):
 
 
 class BankOfRows(Bank, Protocol):
-    """Kernels of rows that are on workers, which have the targets, too."""
+    """Kernels of rows that are on workers, which have the targets and the weights C of the losses, too."""
 
     @property
-    def targets(self) -> Any:
-        """The targets of the tasks, (n_tasks, n_samples), of which a sample can be had."""
-
-    @property
-    def costs(self) -> Any:
-        """The weights C of the losses, likewise."""
+    def unknown(self) -> np.ndarray:
+        """What stands for both here, NaN of shape (n_tasks, n_samples): they do not leave the workers."""
 
     def with_cost(self, C: float) -> BankOfRows:
         """Return the bank for losses of weight C; the features stay where they are."""

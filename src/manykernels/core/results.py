@@ -127,7 +127,7 @@ class Certificate:
     def rounded(self, rounding: float, tol: float) -> Certificate:
         """Return this certificate with what rounding may add to the gap; below a tenth of tol that is unsaid.
 
-        Where the gap is above tol, nobody is served by silence, and little is left unsaid. Rounding within the
+        Where the gap is above tol, almost all of it is stated. Rounding within the
         tolerance does not take the gap out of it: both together are stated as ``tol`` at most.
 
         Examples

@@ -53,13 +53,16 @@ def _is_of_dask(data: Any) -> bool:
     return type(data).__module__.split(".")[0] in ("dask", "dask_expr", "dask_cudf")
 
 
-def refuse_row_source(X: Any) -> None:
+_NEEDS_FEATURES = (
+    "A table on disk needs MKLClassifier or MKLRegressor with approximation='nystroem' or 'fourier'; to read it into "
+    "memory, pass X[:]."
+)
+
+
+def refuse_row_source(X: Any, words: str = _NEEDS_FEATURES) -> None:
     """Raise ValueError if X is a table on disk that is not an array."""
     if getattr(X, "is_row_source", False):
-        raise ValueError(
-            "A table on disk needs MKLClassifier or MKLRegressor with approximation='nystroem' or 'fourier'; "
-            "to read it into memory, pass X[:]."
-        )
+        raise ValueError(words)
 
 
 class CheckedRows:

@@ -91,7 +91,7 @@ class Solver:
     need : function of (sizes, norm, loss)
         Returns the Need.
     draws : bool
-        Whether it takes a ``random_state``.
+        Whether it takes a ``random_state``: a seed, or None where nobody gave one.
     for_family : bool
         Whether it learns from a family of kernels, and not from a list.
     separate : Solver or None

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from manykernels.estimators.classifier import MKLClassifier
     from manykernels.estimators.contributions import Contributions
     from manykernels.estimators.cv import MKLClassifierCV, MKLRegressorCV
+    from manykernels.estimators.one_class import OneClassMKL
     from manykernels.estimators.path import PathPoint, mkl_path
     from manykernels.estimators.persistence import load
     from manykernels.estimators.regressor import MKLRegressor
@@ -23,6 +24,7 @@ __all__ = [
     "MKLClassifierCV",
     "MKLRegressor",
     "MKLRegressorCV",
+    "OneClassMKL",
     "PathPoint",
     "TwoStageMKLClassifier",
     "TwoStageMKLRegressor",
@@ -40,6 +42,7 @@ _MODULES = {
     "MKLClassifierCV": "cv",
     "MKLRegressor": "regressor",
     "MKLRegressorCV": "cv",
+    "OneClassMKL": "one_class",
     "PathPoint": "path",
     "TwoStageMKLClassifier": "two_stage",
     "TwoStageMKLRegressor": "two_stage",

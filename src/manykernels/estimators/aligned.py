@@ -161,8 +161,8 @@ class AlignedEstimator(KernelEstimator):
         # Weights by a formula ("uniform", "independent") have no optimum to come near to, and no gap.
         self.converged_ = bool(np.isnan(aligned.gap) or aligned.gap <= self.tol)
         self.n_iter_, self.trace_ = aligned.n_iter, aligned.trace
-        if not (self.converged_ or aligned.interrupted):
-            self._warn_not_converged()
+        if not self.converged_:
+            self._warn_not_converged(aligned.interrupted)
         if overfits(self.alignment_, self.held_out_alignment_):
             warn(
                 f"The kernel overfits: its alignment is {self.alignment_:.2f} on the training data, but "
@@ -170,12 +170,12 @@ class AlignedEstimator(KernelEstimator):
                 "or GaussianFamily(..., shrinkage='auto')."
             )
 
-    def _warn_not_converged(self) -> None:
+    def _warn_not_converged(self, interrupted: bool) -> None:
         remedy = "raise max_iter or tol"
         if self.n_iter_ < self.max_iter:
             remedy = "no step raises it, and no closer bound is known"
         reached = f"alignment {self.alignment_:.4f}, which may rise to {self.alignment_bound_:.4f}"
-        warn_not_converged(self, "steps", reached, remedy)
+        warn_not_converged(self, "steps", reached, remedy, interrupted=interrupted)
 
     # -- use ------------------------------------------------------------------------------------------------
 

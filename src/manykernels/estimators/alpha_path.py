@@ -96,28 +96,39 @@ def ufo_path(
     >>> path[0].n_kernels, path[0].n_kernels < path[1].n_kernels < path[3].n_kernels
     (0, True)
     """
-    if "alpha" in parameters:
-        raise ValueError("alpha is what the path walks along: pass alphas instead.")
+    _check_alphas(alphas, parameters)
     kind = UFOMKLRegressor if regression else UFOMKLClassifier
-    if alphas is not None and (np.ndim(alphas) != 1 or len(alphas) == 0 or not all(map(is_number, alphas))):
-        raise ValueError(f"alphas must be a list of at least one number, got {alphas!r}.")
     first, warm = kind(kernels, **parameters), UfoWarmStart()
     first._check_parameters()
     task = first._checked_task(X, y, sample_weight)
     told = {name: value for name, value in vars(first).items() if name not in first.get_params(deep=False)}
     if alphas is None:
         alphas = _default_alphas(first, task, n_alphas, least, warm)
-    path: list[AlphaPoint] = []
-    for alpha in np.sort(np.asarray(alphas, dtype=float))[::-1].tolist():
-        model = kind(kernels, **{**parameters, "alpha": alpha})
+    falling = np.sort(np.asarray(alphas, dtype=float))[::-1].tolist()
+    models = [kind(kernels, **{**parameters, "alpha": alpha}) for alpha in falling]
+    for model in models:
         model._check_parameters()
         model.__dict__.update(told)  # by the data, which are read once
+    return _walked(models, task, warm)
+
+
+def _check_alphas(alphas: Sequence[float] | None, parameters: dict[str, Any]) -> None:
+    if "alpha" in parameters:
+        raise ValueError("alpha is what the path walks along: pass alphas instead.")
+    if alphas is not None and (np.ndim(alphas) != 1 or len(alphas) == 0 or not all(map(is_number, alphas))):
+        raise ValueError(f"alphas must be a list of at least one number, got {alphas!r}.")
+
+
+def _walked(models: Sequence[BaseUFO], task: Task, warm: UfoWarmStart) -> list[AlphaPoint]:
+    """Fit the models one after the other, each started from the last; Ctrl-C ends the walk."""
+    path: list[AlphaPoint] = []
+    for model in models:
         interrupted = model._learn(task, warm)
         if warm.start is not None:
             # What was learned with another alpha counts as one epoch, which new steps soon outweigh.
             warm.start = warm.start.shortened()
-        path.append(AlphaPoint(alpha, model, interrupted))
-        reached(len(path), len(alphas), f"alpha={alpha:g}, {path[-1].n_kernels} kernels")
+        path.append(AlphaPoint(model.alpha, model, interrupted))
+        reached(len(path), len(models), f"alpha={model.alpha:g}, {path[-1].n_kernels} kernels")
         if interrupted:
             break
     return path

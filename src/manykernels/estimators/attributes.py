@@ -98,7 +98,9 @@ def gap_in_words(model: Any) -> str:
     return f"relative duality gap {model.gap_:.2e}, above tol={model.tol:.2e}"
 
 
-def warn_not_converged(model: Any, steps: str, reached: str, remedy: str) -> None:
-    """Warn that a fit ended after so many steps of some kind, where it came, and what helps."""
+def warn_not_converged(model: Any, steps: str, reached: str, remedy: str, *, interrupted: bool) -> None:
+    """Warn that a fit ended after so many steps of some kind, where it came, and what helps, if it was not Ctrl-C."""
+    if interrupted:
+        remedy = "Ctrl-C ended it, and this is the best model so far"
     words = f"{type(model).__name__} stopped after {model.n_iter_} {steps} at the {reached}; {remedy}."
     warn(words, ConvergenceWarning)

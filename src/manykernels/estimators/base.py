@@ -62,7 +62,7 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
 
     # Of estimators that have no such parameter.
     probability: bool = False
-    shared_weights: bool
+    shared_weights: bool = True
 
     def _check_parameters(self) -> None:
         check_parameters(self, self._checks)
@@ -82,11 +82,15 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
             raise ValueError("cluster= needs combination='sum', a list of kernels and device='cpu'.")
         solver.refuse(norm, self._loss())
 
-    def _check_data(self, given: Any) -> None:
+    def _client_of_rows(self, given: Any) -> Any:
+        """Return the client of the workers where the data are learned from, row by row; None where that is here."""
+        return client_of_rows(self.approximation, self.cluster, given)
+
+    def _check_data(self, given: Any, client: Any) -> None:
         """Raise ValueError for parameters that rule out such data, before any of it is read."""
-        approximation = find_approximation(self.approximation)
-        if approximation is not None and client_of_rows(approximation, self.cluster, given) is not None:
-            check_rows(self._solver(), self._norm(), self.kernels, approximation)
+        if client is not None:
+            approximation: Any = find_approximation(self.approximation)  # without one no rows stay on workers
+            check_rows(given, self._solver(), self._norm(), self.kernels, approximation)
             check_needs(self, "A fit to rows on Dask workers", ROW_NEEDS)
 
     def _settings(self) -> Settings:
@@ -141,18 +145,20 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
     # -- fit ------------------------------------------------------------------------------------------------
 
     def _fit(self, given: Any, y: Any, sample_weight: Any) -> None:
-        self._check_data(given)
-        self._fit_read(self._read(given, y, sample_weight), WarmStart())
+        client = self._client_of_rows(given)
+        self._check_data(given, client)
+        self._fit_to(self._read(given, y, sample_weight, client), WarmStart())
 
-    def _read(self, given: Any, y: Any, sample_weight: Any) -> Training | RowTraining:
-        """Return the data after all checks: what several fits may share."""
-        client = client_of_rows(self.approximation, self.cluster, given)
+    def _read(self, given: Any, y: Any, sample_weight: Any, client: Any = None) -> Training | RowTraining:
+        """Return the data after all checks, on the workers of a client or here: what several fits may share."""
         if client is not None:
             return read_on_workers(self, client, given, y, sample_weight)
-        return read_training(self, *in_memory(self.memory_budget, given, y, sample_weight))
+        training = read_training(self, *in_memory(self.memory_budget, given, y, sample_weight))
+        self._check_views(training.X, training.table)
+        return training
 
-    def _fit_read(self, training: Any, warm: WarmStart) -> bool:
-        """Fit to data that were read, a Training or RowTraining: make the tasks, learn them, and set the attributes.
+    def _fit_to(self, training: Training | RowTraining, warm: WarmStart) -> bool:
+        """Fit to data that were read: make the tasks, learn them, and set the attributes.
 
         A warm start carries the bank and the weights from one fit to the next. Returns whether Ctrl-C ended the fit
         early.
@@ -169,15 +175,14 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
         """Return how the targets become tasks, wherever they are; set the classes, if there are any."""
         raise NotImplementedError
 
-    def _learner(self, settings: Settings, training: Any, targets: Any, warm: WarmStart) -> Learner:
+    def _learner(self, settings: Settings, training: Training | RowTraining, targets: Any, warm: WarmStart) -> Learner:
         """Return what learns from kernels in a precision: of a list, of a family, or of rows on workers."""
-        if training.samples is None:
+        if isinstance(training, RowTraining):
             return from_rows(settings, training, targets, warm)
         y, C = targets.tasks(training.target, training.samples.weight)
         check_costs(C)
         if self._has_family:
             return from_family(settings, training.data(), y, C, targets.offset)
-        self._check_views(training.X, training.table)
         return from_list(settings, training.data(), y, C, targets.offset, warm)
 
     def _set_learned(self, bank: Bank, results: list[Result], training: Any, offset: Any) -> bool:
@@ -187,17 +192,19 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
             check_combination(bank, np.atleast_2d(result.weights).mean(axis=0))
         set_machines(self, bank, results, training.samples, offset)
         if not self.converged_:
-            self._warn_not_converged()
+            self._warn_not_converged(interrupted)
         return interrupted
 
-    def _warn_not_converged(self) -> None:
+    def _warn_not_converged(self, interrupted: bool) -> None:
         remedy = "raise max_iter or tol"
         if self.n_iter_ < self.max_iter:
-            remedy = "rounding allows no less: scale the features, normalize the kernels, lower C or raise tol"
+            lower = "lower C or raise tol" if "C" in vars(self) else "or raise tol"
+            remedy = f"rounding allows no less: scale the features, normalize the kernels, {lower}"
         reached = gap_in_words(self)
         if np.isnan(self.gap_):
             reached = f"objective {self.objective_:.6g} with a projected gradient above tol={self.tol:.2e} of it"
-        warn_not_converged(self, f"iterations (max_iter={self.max_iter})", reached, remedy)
+        steps = f"iterations (max_iter={self.max_iter})"
+        warn_not_converged(self, steps, reached, remedy, interrupted=interrupted)
 
     @property
     def _has_matrix(self) -> bool:

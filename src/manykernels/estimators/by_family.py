@@ -38,7 +38,7 @@ def from_family(settings: Settings, data: Data, y: np.ndarray, C: np.ndarray, of
         problem = FamilyProblem(bound, loss, norm, y, C, settings.fit_intercept, offset, precision)
         options: dict[str, Any] = {"tol": settings.tol, "max_iter": settings.max_iter}
         if solver.draws:
-            options["random_state"] = settings.seed()
+            options["random_state"] = settings.solver_seed
         with watched(settings), quiet():
             selected = solver(problem, **options)
         return selected.bank, [checked(selected.result)]

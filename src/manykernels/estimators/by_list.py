@@ -63,7 +63,7 @@ def _warm_bank(settings: Settings, warm: WarmStart, data: Data, shape: tuple[int
     if warm.kernels is None:
         warm.kernels = list_kernels(settings, data)
     place = place_kernels(settings, warm.kernels, shape, data, precision, warm.norms)
-    seed = None if place.approximation is None else settings.seed()
+    seed = None if place.approximation is None else settings.seed
     bank: Bank = bind(warm.kernels.kernels, data, settings.recipe, place, seed)
     warm.bank = bank
     print_placement(settings, bank.describe_storage(), bank.placement)
@@ -105,7 +105,7 @@ def place_kernels(
 
 
 def need_beside(settings: Settings, listed: Listed, shape: tuple[int, int], norms: Sequence[Norm] = ()) -> Need:
-    """Return what the solver takes beside the kernels, for the most demanding norm that is to come."""
+    """Return what the solver takes in addition to the kernels, for the most demanding norm that is to come."""
     n_tasks, n = shape
     shared = shares_weights(settings, shape)
     alone = shared or settings.wish.client is not None

@@ -12,7 +12,7 @@ from manykernels.banks import Data, bind, on_workers
 from manykernels.core.checks import check_choice
 from manykernels.core.protocols import Bank, BankOfRows
 from manykernels.core.results import Result
-from manykernels.core.rows import is_dask
+from manykernels.core.rows import is_dask, refuse_row_source
 from manykernels.core.solver import Solver
 from manykernels.core.targets import Targets
 from manykernels.estimators.loss_and_norm import of_groups
@@ -70,11 +70,16 @@ class RowTraining:
         return float(first / total)
 
 
+def stay_on_workers(approximation: Any, cluster: Any, X: Any) -> bool:
+    """Return whether X is learned from as rows on workers: as features of Dask data, or where a cluster is named."""
+    return approximation is not None and (cluster is not None or is_dask(X))
+
+
 def client_of_rows(approximation: Any, cluster: Any, X: Any) -> Any:
-    """Return the client of the workers for rows: for features of Dask data, or with a Dask client; None otherwise."""
-    if approximation is None:
+    """Return the client of the workers for rows; None where they are learned from here."""
+    if not stay_on_workers(approximation, cluster, X):
         return None
-    return on_workers.find_client("dask" if is_dask(X) and cluster is None else cluster)
+    return on_workers.find_client("dask" if cluster is None else cluster)
 
 
 # What exact kernels say of Dask data that are too large.
@@ -98,18 +103,23 @@ def read_on_workers(estimator: Any, client: Any, X: Any, y: Any, sample_weight: 
     source, table = on_workers.load_rows(client, X, y, sample_weight, allow_nan)
     set_columns(estimator, source.shape[1], None if table is None else table.columns)
     meta = np.zeros((0, source.shape[1])) if table is None else table
-    kernels = as_bank(estimator.kernels, meta).written_out()
+    kernels = as_bank(estimator.kernels, meta, tells=True, glance=source.glance).written_out()
     if allow_nan:
         source.check_views(kernels, meta)
-    scales = source.column_scales() if estimator._standardizes(meta) else None
-    if scales is not None:
+    if kernels.standardize:
+        scales = source.column_scales()
         estimator.column_means_, estimator.column_scales_ = scales.location, scales.scale
         source = source.in_units(scales)
     return RowTraining(client, source, meta, kernels)
 
 
-def check_rows(solver: Solver, norm: Norm, kernels: Any, approximation: Approximation) -> None:
+def check_rows(X: Any, solver: Solver, norm: Norm, kernels: Any, approximation: Approximation) -> None:
     """Raise ValueError for what cannot be done without an array of all rows."""
+    refuse_row_source(
+        X,
+        "A table on disk is not sent to Dask workers: pass a Dask DataFrame of the same file, or fit without workers, "
+        "reading it block by block.",
+    )
     if not solver.can_do_with(on_workers.ROWS_CAN):
         names = tuple(name for name, record in SOLVERS.items() if record.can_do_with(on_workers.ROWS_CAN))
         check_choice("solver", solver.name, names, more=" with rows on Dask workers")
@@ -128,7 +138,7 @@ def from_rows(settings: Settings, training: RowTraining, targets: Targets, warm:
         if not warm.has(precision):
             warm.bank = _bind(settings, training, targets, precision)
         bank: Any = warm.bank  # of the rows of the last fit, whose C may have been another
-        problem = _problem(settings, bank.with_cost(targets.C))
+        problem = _problem(settings, bank.with_cost(targets.C), targets.offset)
         return problem.bank, solve(settings, [problem], warm.starts([problem]))
 
     return learn
@@ -138,15 +148,15 @@ def _bind(settings: Settings, training: RowTraining, targets: Targets, precision
     """Return the kernels as features of the rows, on their workers."""
     place = replace(settings.wish, client=training.client, precision=precision, why="they stay where the rows are")
     data = Data(training.source, training.table, targets=targets)
-    bank: BankOfRows = bind(training.kernels, data, settings.recipe, place, settings.seed())
+    bank: BankOfRows = bind(training.kernels, data, settings.recipe, place, settings.seed)
     print_placement(settings, bank.describe_storage(), bank.placement)
     return bank
 
 
-def _problem(settings: Settings, bank: BankOfRows) -> Problem:
+def _problem(settings: Settings, bank: BankOfRows, offset: float) -> Problem:
     """Return the problem on kernels of rows.
 
     They offer less than other banks, and arrays of which only a sample is here: solvers ask for what they need.
     """
     bound = of_groups(settings.norm, bank.groups)
-    return Problem(bank, settings.loss, bound, bank.targets, bank.costs, settings.fit_intercept)
+    return Problem(bank, settings.loss, bound, bank.unknown, bank.unknown, settings.fit_intercept, offset)

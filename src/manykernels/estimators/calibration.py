@@ -115,7 +115,7 @@ def _held_out_decisions(
         train = np.setdiff1d(np.arange(len(y)), test)
         model = clone(estimator).set_params(probability=False)
         data = model._read(_safe_indexing(X, train), y[train], weight[train])
-        if model._fit_read(data, WarmStart()):
+        if model._fit_to(data, WarmStart()):
             return None
         values = model._decisions(_safe_indexing(X, test))
         decisions = np.zeros((len(y), values.shape[1])) if decisions is None else decisions

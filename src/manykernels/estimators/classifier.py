@@ -206,9 +206,9 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     ) -> None:
         keep(self, locals())
 
-    def _fit_read(self, training: Any, warm: WarmStart) -> bool:
+    def _fit_to(self, training: Any, warm: WarmStart) -> bool:
         self.gives_probabilities_, self.temperature_scale_ = self._loss().gives_probabilities, 1.0
-        interrupted = super()._fit_read(training, warm)
+        interrupted = super()._fit_to(training, warm)
         if self.probability and not self.gives_probabilities_:
             warm.bank = None  # the memory budget is for the kernels of a fold now; a path binds them anew
             scale = None if interrupted else held_out_scale(self, training)

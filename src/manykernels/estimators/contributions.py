@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
+from manykernels.banks import Recipe
 from manykernels.compute.threads import one_blas_thread
 from manykernels.estimators.predictor import Predictor
 
@@ -124,7 +125,7 @@ class ContributionsMixin:
         'Gaussian(width=1) on x1'
         """
         check_is_fitted(self)
-        if getattr(self, "combination", "sum") != "sum":
+        if not Recipe(combination=self.combination).is_sum:
             raise TypeError(
                 f"A prediction has parts only where the kernel is a sum: contributions needs combination='sum', got "
                 f"{self.combination!r}."

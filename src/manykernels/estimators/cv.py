@@ -128,13 +128,13 @@ class _Chooser(BaseMKL):
         folds = check_cv(self.cv, y, classifier=is_classifier(self))
         scorer = self._scorer(single, y)
         parameters = single.get_params(deep=False)
-        if self.scoring is None and isinstance(single, MKLClassifier):
+        if self.scoring is None and "probability" in parameters:
             parameters["probability"] = False  # accuracy needs none
         if isinstance(self.kernels, str) and self._recipe().is_sum:
-            parameters["kernels"] = self._bank(X)  # the same in all folds: which there are may depend on the samples
+            parameters["kernels"] = self._bank(X)  # the same in all folds, whose models are compared
         splits = list(folds.split(X, y))
         points = len(self.norms) * len(self.Cs)
-        n_jobs, settings = side_by_side(single, len(splits) - 1)
+        n_jobs, settings = side_by_side(single, X, len(splits) - 1)
         single = type(single)(**{**parameters, **settings})
 
         def run(fold: int, trail: dict) -> tuple[list, dict]:

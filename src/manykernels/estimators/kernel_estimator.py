@@ -7,11 +7,12 @@ from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from manykernels.banks import Data, Placement, Recipe, bind, on_workers
+from manykernels.banks import on_workers
+from manykernels.banks.learned import LearnedKernel
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import Step
 from manykernels.core.rows import CheckedRows, is_dask, is_on_disk, refuse_row_source
@@ -54,8 +55,9 @@ class KernelEstimator(BaseEstimator):
     device: str = "cpu"
     cluster: Any = None
 
-    def _bank(self, X: Any, *, tells: bool = False) -> KernelBank:
-        return as_bank(self.kernels, X, tells=tells)
+    def _bank(self, table: Any, *, tells: bool = False) -> KernelBank:
+        """Return the kernels as a list; ``tells`` warns where the standard ones are not all that there could be."""
+        return as_bank(self.kernels, table, tells=tells)
 
     @property
     def _has_family(self) -> bool:
@@ -67,17 +69,12 @@ class KernelEstimator(BaseEstimator):
         return standardizes(self.kernels, table) and not isinstance(self.combination, ParametricKernel)
 
     def _check_views(self, X: Any, table: Any, kernels: KernelBank | None = None) -> None:
-        """Raise if NaN is allowed but a row has it in a part of a view only; of rows on disk, when they are read.
+        """Raise if NaN is allowed but a row has it in a part of a view only; rows on disk are checked when read.
 
         ``kernels`` are those of the table, where they are listed already.
         """
-        if self.missing != "ignore":
-            return
-        bank = self._bank(table) if kernels is None else kernels
-        if isinstance(X, CheckedRows):
-            X.check = lambda block: bank.check_views(block, table)
-        else:
-            bank.check_views(X, table)
+        if self.missing == "ignore" and not isinstance(X, CheckedRows):
+            (self._bank(table) if kernels is None else kernels).check_views(X, table)
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
@@ -162,6 +159,9 @@ class KernelEstimator(BaseEstimator):
             if X.shape[0] < 1 or X.shape[1] < 1:
                 raise ValueError(f"X must have at least one row and one column, got shape {X.shape}.")
             set_columns(self, X.shape[1], getattr(given, "columns", None))
+            if self.missing == "ignore":
+                kernels, table = self._bank(given), table_of(given, X)
+                X.check = lambda block: kernels.check_views(block, table)
         elif X.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"X has {X.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features."
@@ -233,18 +233,29 @@ class KernelEstimator(BaseEstimator):
         """
         check_is_fitted(self)
         wanted = {int(place): at for at, place in enumerate(places)}
-        checked = self._checked(_in_memory(X))
-        out, active = np.zeros((len(wanted), checked.shape[0], checked.shape[0])), set()
-        for predictor in self._predictors:
-            if predictor.active.size != len(predictor.kernel.bound):  # the nodes of a ladder stand for its kernels
-                return self._bound_matrices(X, checked, list(wanted))
-            local = {j: int(k) for j, k in enumerate(predictor.active) if int(k) in wanted}
-            for j, block in predictor.kernel.blocks(checked, checked, local):
+        active = {int(k) for predictor in self._predictors for k in predictor.active}
+        if not active >= set(wanted):
+            raise ValueError(_NOT_ACTIVE.format(min(set(wanted) - active)))
+        given = _in_memory(X)
+        checked = self._checked(given)
+        out = np.zeros((len(wanted), checked.shape[0], checked.shape[0]))
+        for kernel, kernel_places in self._kernels_of(list(wanted), table_of(given, checked)):
+            local = {j: k for j, k in enumerate(kernel_places) if k in wanted}
+            for j, block in kernel.blocks(checked, checked, local):
                 out[wanted[local[j]]] = block
-            active |= set(local.values())
-        if active != set(wanted):
-            raise ValueError(_NOT_ACTIVE.format(sorted(set(wanted) - active)[0]))
         return out
+
+    def _kernels_of(self, places: list[int], table: Any) -> Iterator[tuple[LearnedKernel, list[int]]]:
+        """Yield kernels that have those of the list at these places among their parts, with the places of the parts."""
+        if all(predictor.active.size == len(predictor.kernel.bound) for predictor in self._predictors):
+            yield from ((predictor.kernel, predictor.active.tolist()) for predictor in self._predictors)
+            return
+        # The nodes of a ladder, or a product, stand for the kernels of the list.
+        kernels = self._bank(table).written_out().kernels
+        if len(kernels) != len(self.kernel_names_):
+            raise ValueError("The model does not hold its kernels one by one.")
+        bound = tuple(entry for k in places for entry in KernelBank([kernels[k]]).resolve(table))
+        yield LearnedKernel(bound, np.ones(len(bound)), self.normalize == "cosine", None), places
 
     def kernel_columns(self, places: Any) -> list[np.ndarray]:
         """Return the columns of X that kernels with a positive weight see.
@@ -279,15 +290,6 @@ class KernelEstimator(BaseEstimator):
                 raise ValueError(_NOT_ACTIVE.format(int(place)))
         return [np.sort(columns[int(place)]) for place in places]
 
-    def _bound_matrices(self, X: Any, checked: Any, places: list[int]) -> np.ndarray:
-        table = table_of(X, checked)
-        bank = self._bank(table)
-        if len(bank) != len(self.kernel_names_):
-            raise ValueError("The model does not hold its kernels one by one.")
-        recipe = Recipe("cosine" if self.normalize == "cosine" else None)
-        bound = bind(bank, Data(checked, table), recipe, Placement(precision="double"))
-        return bound.rows(np.arange(checked.shape[0]), np.array(places))
-
     def save(self, path: Any, extra: dict | None = None) -> None:
         """Write the fitted model to a file: a zip of JSON and .npy arrays that runs no code when opened.
 
@@ -295,13 +297,13 @@ class KernelEstimator(BaseEstimator):
         ----------
         path : str or path
         extra : dict, optional
-            JSON-able data to keep beside the model; ``load(path).extra_`` has it.
+            JSON-able data to keep with the model; ``load(path).extra_`` has it.
         """
         from manykernels.estimators.persistence import save  # noqa: PLC0415 - it knows the estimators
 
         save(self, path, extra)
 
-    @available_if(lambda self: hasattr(self, "predict"))
+    @available_if(lambda self: is_classifier(self) or is_regressor(self))
     def report(self, X: Any, y: Any, path: Any = None, **options: Any) -> Any:
         """Report on the fitted model in one HTML file: what it learned, how sure and how good it is.
 

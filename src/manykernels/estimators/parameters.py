@@ -52,6 +52,7 @@ def _check_jobs(name: str, value: Any) -> None:
 CHECKS: dict[str, Check] = {
     "C": partial(check_number, low=0),
     "alpha": partial(check_number, low=0, closed="left"),
+    "nu": partial(check_number, low=0, high=1, closed="right"),
     "tol": partial(check_number, low=0),
     "epsilon": partial(check_number, low=0, closed="left"),
     "max_iter": check_count,

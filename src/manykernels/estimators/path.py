@@ -15,6 +15,7 @@ from manykernels.compute.threads import one_blas_thread
 from manykernels.core.checks import is_number
 from manykernels.core.progress import reached
 from manykernels.estimators.base import BaseMKL
+from manykernels.estimators.by_rows import stay_on_workers
 from manykernels.estimators.classifier import MKLClassifier
 from manykernels.estimators.loss_and_norm import find_norm
 from manykernels.estimators.regressor import MKLRegressor
@@ -73,9 +74,8 @@ def mkl_path(
 
     The data are read and the kernels computed once, and the weights of one C are the start for the next. Where
     ``n_jobs`` or a backend of joblib says so, norms run in parallel, each with kernels of its own; on a device they run
-    one after the other. Where someone
-    watches, be it by ``verbose=1``, Ctrl-C ends the path: its last point has the best model so far, and no others
-    follow.
+    one after the other. Where the steps are watched, as with ``verbose=1``, Ctrl-C ends the path: its last point has
+    the best model so far.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def mkl_path(
     kind = MKLRegressor if regression else MKLClassifier
     estimator = kind(kernels, **parameters)
     path: list[PathPoint] = []
-    n_jobs, settings = side_by_side(estimator, len(norms))
+    n_jobs, settings = side_by_side(estimator, X, len(norms))
     if n_jobs > 1:
         asked = {name: getattr(estimator, name) for name in settings}
         estimator.set_params(**settings)
@@ -130,12 +130,13 @@ def mkl_path(
     return path
 
 
-def side_by_side(estimator: BaseMKL, count: int) -> tuple[int, dict[str, Any]]:
+def side_by_side(estimator: BaseMKL, X: Any, count: int) -> tuple[int, dict[str, Any]]:
     """Return how many of ``count`` walks are done at the same time, and the parameters that change for each of them.
 
     They share the memory. On workers and on a device one follows the other, since each has all of them.
     """
-    is_elsewhere = estimator._is_distributed() or estimator.device != "cpu"
+    on_workers = estimator._is_distributed() or stay_on_workers(estimator.approximation, estimator.cluster, X)
+    is_elsewhere = on_workers or estimator.device != "cpu"
     n_jobs = 1 if is_elsewhere else min(effective_n_jobs(estimator.n_jobs), count)
     if n_jobs <= 1:
         return 1, {}
@@ -162,9 +163,10 @@ def walk(
     them: they are nearer than the weights of the point before. A point that Ctrl-C interrupts is the last.
     """
     points = deque(points_of(estimator, Cs, norms))
+    client = estimator._client_of_rows(X)
     for point in points:
-        point.model._check_data(X)
-    training = points[0].model._read(X, y, sample_weight)
+        point.model._check_data(X, client)
+    training = points[0].model._read(X, y, sample_weight, client)
     columns = columns_of(points[0].model)
     # The kernels are bound once, so their memory is planned for every norm that is to come.
     warm, trail = WarmStart(norms=tuple(find_norm(norm) for norm in norms)), {} if trail is None else trail
@@ -173,7 +175,7 @@ def walk(
         for name, value in columns.items():
             setattr(point.model, name, value)
         warm.weights = trail.get(place, warm.weights)
-        interrupted = point.model._fit_read(training, warm)
+        interrupted = point.model._fit_to(training, warm)
         trail[place] = warm.weights
         yield replace(point, interrupted=interrupted)
         if interrupted:

@@ -23,6 +23,7 @@ from manykernels.estimators.archive import BadModelError, read_archive, write_ar
 from manykernels.estimators.classifier import MKLClassifier
 from manykernels.estimators.coded_predictor import Arrays, decode_predictor, encode_predictor, without_numpy
 from manykernels.estimators.kernel_estimator import KernelEstimator
+from manykernels.estimators.one_class import OneClassMKL
 from manykernels.estimators.predictor import Predictor
 from manykernels.estimators.regressor import MKLRegressor
 from manykernels.estimators.two_stage import TwoStageMKLClassifier, TwoStageMKLRegressor
@@ -39,6 +40,7 @@ _ESTIMATORS: dict[str, type[KernelEstimator]] = {
     for kind in (
         MKLClassifier,
         MKLRegressor,
+        OneClassMKL,
         UFOMKLClassifier,
         UFOMKLRegressor,
         TwoStageMKLClassifier,

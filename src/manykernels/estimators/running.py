@@ -96,7 +96,7 @@ def check_costs(C: np.ndarray) -> None:
 def check_finite(certificate: Certificate, *parts: Any) -> None:
     """Raise ValueError if the objective overflows: if its value, a part of the model, or the gap is not finite.
 
-    A gap that is not known is let pass.
+    A gap that is not known passes.
     """
     if np.isinf(certificate.gap) or not all(np.all(np.isfinite(part)) for part in (certificate.primal, *parts)):
         raise ValueError(OVERFLOWS)
@@ -112,12 +112,13 @@ def checked(result: Result) -> Result:
 def solve(settings: Settings, problems: list[Problem], starts: list[np.ndarray | None]) -> list[Result]:
     """Solve problems that share a bank, side by side where it lets them and ``n_jobs`` says so."""
     interrupted = threading.Event()
+    seed = settings.solver_seed if settings.solver.draws else None  # drawn once, and not by each thread
     with watched(settings):
         if len(problems) == 1:
-            return [_solve_one(settings, problems[0], starts[0], interrupted)]
+            return [_solve_one(settings, problems[0], starts[0], seed, interrupted)]
         # Each thread gets a copy of the context, so that those who listen hear every class.
         jobs = [
-            delayed(copy_context().run)(_solve_one, settings, problem, start, interrupted)
+            delayed(copy_context().run)(_solve_one, settings, problem, start, seed, interrupted)
             for problem, start in zip(problems, starts, strict=True)
         ]
         # A bank with rows on demand remembers its last problem, and uses all cores by itself; so does a device.
@@ -133,13 +134,15 @@ def solve_separately(settings: Settings, problem: Problem, start: np.ndarray | N
         return checked(result)
 
 
-def _solve_one(settings: Settings, problem: Problem, start: np.ndarray | None, interrupted: threading.Event) -> Result:
+def _solve_one(
+    settings: Settings, problem: Problem, start: np.ndarray | None, seed: int | None, interrupted: threading.Event
+) -> Result:
     """Solve one of several problems; after Ctrl-C the rest gets one iteration each, for a whole model."""
     max_iter = 1 if interrupted.is_set() else settings.max_iter
     solver = settings.solver
     options: dict[str, Any] = {"tol": settings.tol, "max_iter": max_iter, "start": start}
     if solver.draws:
-        options["random_state"] = settings.random_state
+        options["random_state"] = seed
     with quiet():
         fewer = fewer_tasks(problem)
         result = solve_on_matrices(solver, fewer, **options) or solver(fewer, **options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from sklearn.utils import check_random_state
@@ -49,6 +50,12 @@ class Settings:
     random_state: Any
     verbose: int
 
+    @cached_property
     def seed(self) -> int:
-        """Return a seed for what is drawn."""
+        """The seed of all that is drawn in this fit, in whatever order threads draw it."""
         return check_random_state(self.random_state).randint(2**31 - 1)
+
+    @property
+    def solver_seed(self) -> int | None:
+        """The seed for a solver that draws: None where no ``random_state`` was given."""
+        return None if self.random_state is None else self.seed

@@ -84,12 +84,28 @@ def read_training(estimator: Any, given: Any, y: Any, sample_weight: Any) -> Tra
     else:
         X, y = read_rows(estimator, given, y, numeric=numeric)
     y = numbers_of(y) if numeric else classes_of(y)
+    values = y if numeric or y.ndim > 1 else np.unique(y, return_inverse=True)[1]
+    return _distinct(estimator, given, X, y, values, sample_weight)
+
+
+def read_unlabeled(estimator: Any, given: Any, sample_weight: Any) -> Training:
+    """Return data without targets after scikit-learn's checks, and the distinct samples; all targets are 1."""
+    if is_on_disk(given) and estimator.approximation is not None:
+        X = estimator._rows_on_disk(given, reset=True)
+    else:
+        refuse_row_source(given)
+        X = validate_data(estimator, given, **estimator._data_rules())
+    y = np.ones(X.shape[0])
+    return _distinct(estimator, given, X, y, y, sample_weight)
+
+
+def _distinct(estimator: Any, given: Any, X: Any, y: Any, values: Any, sample_weight: Any) -> Training:
+    """Return checked data and the samples that differ in X or in the values of the targets; on disk all count."""
     weight = read_weight(sample_weight, y)
     if isinstance(X, CheckedRows):
         if not np.all(weight >= LEAST_WEIGHT):
             raise ValueError("sample_weight must be positive for a table on disk: leave out the rows of weight 0.")
         return standardized(estimator, Training(table_of(given, X), X, y, weight, Samples.all_of(weight)))
-    values = y if numeric or y.ndim > 1 else np.unique(y, return_inverse=True)[1]
     return standardized(estimator, Training(table_of(given, X), X, y, weight, distinct_samples(X, values, weight)))
 
 

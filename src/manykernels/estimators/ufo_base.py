@@ -190,8 +190,10 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         self._predictors = [self._predictor(bank, theta, result, samples, total)]
         self.intercept_ = self._predictors[0].intercept
         set_support(self, samples.spread(theta.dual_point().T))
-        if self.tol > 0 and not self.converged_ and not result.interrupted:
-            warn_not_converged(self, f"epochs (max_iter={self.max_iter})", gap_in_words(self), "raise max_iter or tol")
+        if not self.converged_ and (self.tol > 0 or result.interrupted):
+            steps = f"epochs (max_iter={self.max_iter})"
+            reached, remedy = gap_in_words(self), "raise max_iter or tol"
+            warn_not_converged(self, steps, reached, remedy, interrupted=result.interrupted)
 
     def _walk(self, task: Task, warm: UfoWarmStart, seed: int, max_iter: int) -> tuple[Theta, UfoResult]:
         theta = self._theta(task, warm)
@@ -263,7 +265,10 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         """Return where the kernels are to be: samples with all kernels are read, and not kernels with all samples."""
         return Placement(self.memory_budget, storage="recomputed")
 
-    def _bound(self, table: Any, X: Any, weight: np.ndarray, precision: str = "single") -> ExplicitBank:
+    def _bound(
+        self, table: Any, X: Any, weight: np.ndarray, precision: str = "single"
+    ) -> tuple[ExplicitBank, np.ndarray]:
+        """Return the kernels on these samples, and the root of the constant that is added to each."""
         recipe = Recipe(self.normalize, check=self.check_kernels)
         place = replace(self._wish(), precision=precision)
         kernels = self._bank(table, tells=True)
@@ -271,14 +276,12 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         bound: ExplicitBank = bind(kernels.written_out(), Data(X, table, weight), recipe, place)
         # A kernel is augmented by a constant of its own size, which for kernels of mean diagonal 1 is 1.
         level = bound.diagonal() @ (weight / weight.sum()) if self.fit_intercept else np.zeros(bound.n_kernels)
-        self._bias = np.sqrt(level)
-        return bound
+        return bound, np.sqrt(level)
 
     def _theta(self, task: Task, warm: UfoWarmStart) -> Theta:
         if warm.bank is None:
             data = task.training.data()
-            warm.bank = self._bound(data.table, data.X, data.weights, warm.precision)
-            warm.bias = self._bias
+            warm.bank, warm.bias = self._bound(data.table, data.X, data.weights, warm.precision)
         assert warm.bias is not None
         self._bias = warm.bias
         bank, loss, y, C = warm.bank, task.loss, task.y, task.C
@@ -321,7 +324,7 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         return maps
 
     def _place(self, bank: ExplicitBank, n_outputs: int) -> Placement:
-        """Return how much memory kernel values get, beside the scores."""
+        """Return how much memory kernel values get, in addition to the scores."""
         shape = n_outputs, bank.n_samples, bank.n_kernels
         return plan_stream(shape, self._wish(), is_averaged=bool(self.average))
 

@@ -81,7 +81,7 @@ class StreamingUFO(BaseUFO):
 
     def _begin_stream(self, table: Any, X: Any, loss: JointLoss, weight: np.ndarray) -> None:
         """Bind the kernels to the first batch, whose scales they keep."""
-        bank = self._bound(table, X, weight)
+        bank, self._bias = self._bound(table, X, weight)
         explicit = self._maps(bank) is not None
         self._stream = self._new_stream(bank, loss, weight.size, float(weight.mean()), explicit)
         self._light_bank, self.trace_, self.n_seen_ = light(bank), [], 0

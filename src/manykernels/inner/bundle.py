@@ -36,6 +36,7 @@ _IDLE = 20  # rounds without weight after which a plane is forgotten
 _STALLED, _LESS = 40, 0.95  # rounds in which the gap does not fall to this part
 _GRID, _MOST_GRIDS = np.linspace(-1.0, 1.0, 33), 12
 _FLAT = 1e-9  # of the losses: what a finer grid must gain
+_FINE = 0.1  # of what rounding costs: a gap below that is in nobody's way
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ def solve(work: Any) -> Machine:
     K = work.K
     for t in range(work.n_tasks):
         if t not in K.planes:
-            K.planes[t] = Bundle(K, t, work.loss, work.intercept)
+            K.planes[t] = Bundle(K, t, work.loss, work.intercept, work.offset)
     solutions = [K.planes[t].solve(K.columns, work.tol) for t in range(work.n_tasks)]
     conjugates = sum(solution.conjugates for solution in solutions)
     beta = Coefficients(np.array([solution.vector for solution in solutions]))
@@ -116,16 +117,20 @@ class Bundle:
     task : int
     loss : Loss
     intercept : bool
+    offset : float
+        What will be added to the intercept: it has the digits that this leaves.
     """
 
-    def __init__(self, K: SumsKernel, task: int, loss: Any, intercept: bool) -> None:
-        self.K, self.task, self.loss, self.has_intercept, self.unit = K, task, loss, intercept, K.unit
+    def __init__(self, K: SumsKernel, task: int, loss: Any, intercept: bool, offset: float) -> None:
+        self.K, self.task, self.loss, self.unit = K, task, loss, K.unit
+        self.has_intercept, self.offset = intercept, offset
         n_columns = K.columns.size
         self.normals, self.owner, self.idle = np.zeros((0, n_columns)), np.zeros(0, np.int64), np.zeros(0, np.int64)
         self.sums, self.offsets = np.zeros(0), np.zeros(0)
         self.gram: np.ndarray | None = None
         self.columns = np.zeros(n_columns)
         self.u, self.b = np.zeros(n_columns), 0.0
+        self.lost = 0.0  # what the last solution has lost to the digits of its intercept
 
     def solve(self, columns: np.ndarray, tol: float) -> BundleSolution:
         """Add planes until the relative gap is at most ``tol``, or until none helps."""
@@ -142,13 +147,22 @@ class Bundle:
             stalled = 0 if best is None or candidate.gap < _LESS * best.gap else stalled + 1
             if best is None or candidate.gap < best.gap:
                 best = candidate
-            if best.gap <= tol * abs(best.objective) or stalled > _STALLED:
+            if best.gap <= max(tol * abs(best.objective), _FINE * self.lost) or stalled > _STALLED:
                 break
             self._add(self.u + _TOWARD * (aim - self.u), self.b + _TOWARD * (multiplier - self.b))
             self._forget(alpha)
         assert best is not None
-        intercept, losses = self._best_intercept(columns * best.vector, best.intercept)
-        return replace(best, intercept=intercept, losses=min(losses, best.losses))
+        return self._finished(best)
+
+    def _finished(self, best: BundleSolution) -> BundleSolution:
+        """Return the solution with the best intercept among those that are left once the offset is added."""
+        u = self.columns * best.vector
+        near = np.array([best.intercept, self._best_intercept(u, best.intercept)])
+        intercepts = (near + self.offset) - self.offset
+        losses = self._losses(u, np.zeros_like(u), intercepts, np.zeros(intercepts.size))
+        k = int(np.argmin(losses))
+        self.lost = max(float(losses[k]) - best.losses, 0.0)
+        return replace(best, intercept=float(intercepts[k]), losses=float(losses[k]))
 
     def _weigh(self, columns: np.ndarray) -> None:
         """Take other factors of the features: the planes stay, and the best point keeps to the columns in use."""
@@ -172,14 +186,14 @@ class Bundle:
     def _losses(self, u: np.ndarray, du: np.ndarray, intercepts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
         return self.K.losses_along(self.task, u, du, intercepts, lengths, self.loss)
 
-    def _best_intercept(self, u: np.ndarray, near: float) -> tuple[float, float]:
-        """Return the intercept that is best for the predictions Z u, and the losses with it.
+    def _best_intercept(self, u: np.ndarray, near: float) -> float:
+        """Return the intercept that is best for the predictions Z u.
 
         A grid at a time, the next around the best of the last: losses are convex in the intercept.
         """
         nothing = np.zeros_like(u)
         if not self.has_intercept:
-            return 0.0, float(self._losses(u, nothing, np.zeros(1), np.zeros(1))[0])
+            return 0.0
         width, best, lowest = self.unit, near, np.inf
         for _ in range(_MOST_GRIDS):
             grid = best + width * _GRID
@@ -190,7 +204,7 @@ class Bundle:
                 width *= 3.0 / (grid.size - 1)
                 if gain <= _FLAT * abs(lowest):
                     break
-        return best, lowest
+        return best
 
     def _add(self, u: np.ndarray, b: float) -> None:
         """Take a plane of each block at a point."""

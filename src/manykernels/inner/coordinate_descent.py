@@ -32,11 +32,10 @@ _MARGIN = 1.0  # in units of the largest violation of the last round: beyond it,
 
 
 class Rounds(NamedTuple):
-    """Coefficients, the multiplier of their sum, rounds made, and whether the gap was reached."""
+    """Coefficients, the multiplier of their sum, and whether the gap was reached."""
 
     beta: np.ndarray
     intercept: float
-    n_rounds: int
     converged: bool
 
 
@@ -71,14 +70,14 @@ def solve_features(
         Of the order of the samples.
     """
     run = _Run(K, y, lower, upper, epsilon, start, intercept, seed)
-    for number in range(1, max_rounds + 1):
+    for _ in range(max_rounds):
         was_whole = run.is_whole
         gap, objective = run.round()
         if gap <= tol * objective:
             if was_whole:
-                return Rounds(run.beta, run.intercept, number, True)
+                return Rounds(run.beta, run.intercept, True)
             run.take_all()
-    return Rounds(run.beta, run.intercept, max_rounds, False)
+    return Rounds(run.beta, run.intercept, False)
 
 
 class _Run:

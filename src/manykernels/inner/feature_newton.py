@@ -24,6 +24,8 @@ _SUFFICIENT_DECREASE = 1e-4
 _LEAST_STEP = 1e-10
 MOST_STEPS = 100
 _MOST_INNER = 50
+# A step that promises less than this part of the objective changes the last digits of coefficients at most: a few do.
+_ROUNDING, _LAST_STEPS = 1e-16, 4
 _OFTEN = 2  # steps for which conjugate gradients took long: from then on, they are not tried
 
 
@@ -61,7 +63,7 @@ def solve_smooth(
     max_iter : int
     """
     run = _Run(K, y, C, loss, start, intercept)
-    is_near = False
+    is_near, n_last, number = False, 0, -1
     for number in range(max_iter):
         slope, curvature = C * loss.derivative(y, run.z), C * loss.curvature(y, run.z)
         gradient = run.gradient(slope)
@@ -69,10 +71,11 @@ def solve_smooth(
         if is_near and run.is_close(gradient, tol):
             return FeatureSolution(-slope, float(run.x[-1]), number, True)
         step = run.newton_step(gradient, curvature)
-        is_near = -float(gradient @ step) <= tol * abs(run.value())
-        if not run.search(step, gradient):
+        promised, value = -float(gradient @ step), abs(run.value())
+        is_near, n_last = promised <= tol * value, n_last + (promised <= _ROUNDING * value)
+        if not run.search(step, gradient) or n_last == _LAST_STEPS:
             break
-    return FeatureSolution(-C * loss.derivative(y, run.z), float(run.x[-1]), max_iter, is_near)
+    return FeatureSolution(-C * loss.derivative(y, run.z), float(run.x[-1]), number + 1, is_near)
 
 
 class _Run:

@@ -149,7 +149,7 @@ def _newton_point(
     if used.size == 0:
         return beta, 0.0
     s = np.sqrt(curvatures[used])
-    # One matrix beside K, and its factor takes its place: memory is planned for no more.
+    # One matrix in addition to K, and its factor takes its place: memory is planned for no more.
     B = principal_block(K, used)
     B *= s[:, None]
     B *= s[None, :]

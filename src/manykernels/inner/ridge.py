@@ -40,7 +40,7 @@ def solve(K: np.ndarray, Y: np.ndarray, C: np.ndarray, *, intercept: bool = True
     used = np.flatnonzero(C > 0)
     # With s = sqrt(C), as B = I + s K s: 1 / C may be as large as it likes.
     s = np.sqrt(C[used])
-    # One matrix beside K, and its factor takes its place: memory is planned for no more.
+    # One matrix in addition to K, and its factor takes its place: memory is planned for no more.
     B = principal_block(K, used)
     B *= s[:, None]
     B *= s[None, :]

@@ -24,6 +24,10 @@ from manykernels.inner.feature_newton import MOST_STEPS, solve_smooth
 # A Newton step squares the error, so that the last one is nearly free: ask for more than is needed. By conjugate
 # gradients it does not, where the slope of the loss has corners.
 _FINER, _MUCH_FINER = 1e-2, 1e-5
+# How often a sum is corrected: after the first time, by rounding alone.
+_SUMS = 3
+# Scores that differ by no more than this part of the largest differ by rounding.
+_SAME = 1e-14
 # Fewest rounds of coordinate descent before the interior point takes over.
 _FEW_ROUNDS = 50
 # Newton steps before it does: each costs about what a step of the interior point does.
@@ -145,6 +149,9 @@ def solve(
     >>> machine.beta, machine.intercept
     (array([[ 0. , -0.5,  0.5,  0. ]]), array([0.]))
     """
+    center = loss.center(C) if intercept else None
+    if center is not None:
+        return _solve_around(center, Work(K, loss, y, C, intercept, start, offset, tol))
     offers = {"any"} | {name for name in ("smooth", "quadratic") if getattr(loss, name)}
     offers |= {"box"} if loss.has_box else set()
     work = Work(K, loss, y, C, intercept, start, offset, tol)
@@ -186,6 +193,9 @@ def machine_of(
 
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what overflows is not a certificate
         losses = float(np.sum(C * loss.value(y, decision + b[:, None])))
+        center = loss.center(C) if intercept else None
+        if center is not None:
+            losses += float(b @ center.sum(axis=1))
         quadratic = float(np.sum(beta * decision))
         return Machine(beta, decision, b, quadratic, losses, conjugates_at, conjugates_at(1.0))
 
@@ -194,7 +204,48 @@ def feasible(loss: Any, y: np.ndarray, C: np.ndarray, beta: np.ndarray, intercep
     """Return the nearest beta in the domain of one task's dual: the box, and 1' beta = 0 with an intercept."""
     lower, upper = loss.domain(y, C)
     inside = np.clip(beta, lower, upper)
+    center = loss.center(C) if intercept else None
+    if center is not None:
+        return _summing_to(float(center.sum()), inside, lower, upper)
     return smo.balanced(inside, lower, upper) if intercept else inside
+
+
+# -- coefficients with another sum than 0 -----------------------------------------------------------------------------
+
+
+def _solve_around(center: np.ndarray, work: Work) -> Machine:
+    """Return the machine whose coefficients have the sum of the center's, which are in the domain.
+
+    Around the center, beta = center + rest, it is a machine as any other: the conjugates of the rest are those of
+    another loss, the quadratic form has the linear part (K center)'rest, which targets have too, and 1'rest = 0.
+    """
+    loss, y, C, K = work.loss, work.y, work.C, work.K
+    lower, upper = loss.domain(y, C)
+    target, start = -K.product(center), work.start
+    # No other coefficients have that sum, or none are better.
+    if np.all(center >= upper) or np.ptp(target) <= _SAME * np.abs(target).max(initial=0.0):
+        return machine_of(loss, y, C, center, -target, work.intercept, work.offset)
+    near = loss.around_center()
+    begin = None if start is None else Iterate(start.beta - center, start.decision + target, start.intercept)
+    rest = solve(K, near, target, C, intercept=True, offset=work.offset, start=begin, tol=work.tol)
+    low, high = near.domain(target, C)
+    beta = np.clip(center + rest.beta, lower, upper)
+    beta[rest.beta <= low], beta[rest.beta >= high] = lower[rest.beta <= low], upper[rest.beta >= high]
+    return machine_of(loss, y, C, beta, rest.decision - target, work.intercept, work.offset)
+
+
+def _summing_to(total: float, beta: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    """Return the point of the box that has this sum; coefficients at a bound stay there if the others have the room."""
+    for _ in range(_SUMS):
+        missing = total - float(beta.sum())
+        room = upper - beta if missing > 0 else lower - beta
+        inside = np.where((beta > lower) & (beta < upper), room, 0.0)
+        if abs(inside.sum()) < abs(missing):
+            inside = room
+        if not np.any(inside):
+            break
+        beta = np.clip(beta + inside * min(missing / inside.sum(), 1.0), lower, upper)
+    return beta
 
 
 # -- matrices ---------------------------------------------------------------------------------------------------------
@@ -292,7 +343,7 @@ def _coordinate_descent(work: Work) -> Machine:
     weights or a warm start make the task easy, that is seen.
 
     Where that matrix has no room in the memory budget, or would take longer than all the rounds, coordinate descent is
-    all there is, and gets the most rounds. It needs no memory beside the features and is quick where C is small: such
+    all there is, and gets the most rounds. It needs no memory besides the features and is quick where C is small: such
     a problem is not refused. Where the rounds are not enough, the certificate says what is lacking.
     """
     n_columns = _n_columns(work)

@@ -126,7 +126,7 @@ class FourierFeatures(Approximation):
         """Return the kernel of random waves."""
         if not isinstance(entry.kernel, Gaussian):
             raise TypeError(
-                f"approximation='fourier' needs Gaussian kernels, or such with few features of their own; "
+                f"approximation='fourier' needs Gaussian kernels, or kernels with few features of their own; "
                 f"{entry.name!r} is neither: take 'nystroem'."
             )
         count = self.rank if self.rank >= 1 else np.ceil(1.0 / self.rank**2)
@@ -199,7 +199,7 @@ class Purse:
         self.budget, self.spent = budget, 0
 
     def check(self, need: int) -> None:
-        """Raise MemoryError unless so many bytes are there beside what is spent."""
+        """Raise MemoryError unless so many bytes are there in addition to what is spent."""
         if self.budget is not None and self.spent + need > self.budget + UNCOUNTED:
             raise MemoryError(
                 f"The memory budget leaves {human_bytes(self.budget)} for kernels, but their landmarks need "

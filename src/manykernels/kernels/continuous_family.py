@@ -114,7 +114,7 @@ class ContinuousFamily(Family):
         return family.near(np.array(family.best(M).member.key, dtype=float), rng)
 
     def starts(self, family: BoundContinuous, M: np.ndarray) -> list[np.ndarray]:
-        """Return parameters to start a search in many dimensions from, beside random ones."""
+        """Return parameters to start a search in many dimensions from, in addition to random ones."""
         return []
 
     def on(

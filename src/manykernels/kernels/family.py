@@ -65,7 +65,7 @@ class Family(ABC):
         return [self]
 
     def search_bytes(self, n_samples: int) -> int:
-        """Return the bytes that a search takes beside those kernels."""
+        """Return the bytes that a search takes in addition to those kernels."""
         return 0
 
     @abstractmethod

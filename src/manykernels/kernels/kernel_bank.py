@@ -63,6 +63,18 @@ class KernelBank:
         self.kernels: list[Kernel | GaussianLadder] = flat
 
     @classmethod
+    def of(cls, kernels: Any) -> KernelBank:
+        """Return a bank as it is, and any other list of kernels as a bank.
+
+        Examples
+        --------
+        >>> from manykernels.kernels import KernelBank, Linear
+        >>> KernelBank.of([Linear()])
+        KernelBank of 1 kernels
+        """
+        return kernels if isinstance(kernels, KernelBank) else cls(kernels)
+
+    @classmethod
     @one_blas_thread()
     def from_arrays(
         cls, stack: Any, names: Sequence[str] | None = None, groups: Sequence[str] | None = None

@@ -21,7 +21,7 @@ class Precomputed(Kernel):
 
     X is then a column of sample numbers, ``np.arange(n).reshape(-1, 1)``, so
     that scikit-learn's cross-validation, grids and pipelines cut kernels
-    like any other data. Beside other features, ``columns=`` names the column
+    like any other data. Among other features, ``columns=`` names the column
     that holds the numbers.
 
     Parameters

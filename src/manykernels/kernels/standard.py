@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,6 +51,38 @@ class Choice:
     widths: tuple[float, ...]
     words: str = ""
     standardize: bool = True
+
+
+@dataclass(frozen=True)
+class Glance:
+    """What the choice of standard kernels depends on, wherever the rows are.
+
+    Attributes
+    ----------
+    shape : (int, int)
+    filled : ndarray of shape (n_features,) or None
+        In how many rows each column has an entry; None where rows are dense or narrow.
+    rows : function of an int array
+        Returns these rows as a CSR matrix.
+    """
+
+    shape: tuple[int, int]
+    filled: np.ndarray | None
+    rows: Callable[[np.ndarray], Any]
+
+    @classmethod
+    def at(cls, X: Any) -> Glance:
+        """Return what there is to know of X: array, sparse matrix or DataFrame of shape (n_samples, n_features)."""
+        filled = filled_counts(X) if is_wide_and_sparse(X) else None
+        return cls(X.shape, filled, lambda rows: X.tocsr()[rows])
+
+    def typical_distance(self) -> float:
+        """Return the median distance of two different samples, of some that are spread over all; 1 without any."""
+        chosen = np.unique(np.linspace(0, self.shape[0] - 1, _ROWS_COMPARED).astype(int))
+        sample = self.rows(chosen).astype(np.float64)
+        squares = squared_distances(sample, sample)[np.triu_indices(chosen.size, 1)]
+        squares = squares[squares > 0]  # NaN and samples that are the same say nothing
+        return float(np.sqrt(np.median(squares))) if squares.size else 1.0
 
 
 def standard_bank(
@@ -124,7 +157,7 @@ def _kernels(columns: Any, widths: Any, degrees: Any) -> list[Kernel | GaussianL
     return kernels + [Polynomial(degree, columns=columns) for degree in degrees]
 
 
-def choose(X: Any) -> Choice:
+def choose(X: Any, degrees: Sequence[int] = STANDARD_DEGREES) -> Choice:
     """Return which standard kernels suit X: those on all columns together, and on which single ones.
 
     Parameters
@@ -138,47 +171,51 @@ def choose(X: Any) -> Choice:
     >>> choose(sp.random(50, 3000, density=0.01, random_state=0)).singles.size
     0
     """
-    n, d = X.shape
+    return choose_at(Glance.at(X), degrees)
+
+
+def choose_at(glance: Glance, degrees: Sequence[int] = STANDARD_DEGREES) -> Choice:
+    """Return which standard kernels suit rows of which so much is known."""
+    n, d = glance.shape
     every = np.arange(d if d > 1 else 0)
     if d <= _FEW_COLUMNS:
         return Choice(every, STANDARD_WIDTHS)
-    if not is_wide_and_sparse(X):
+    if glance.filled is None:
         if n * d <= _FEW_VALUES:
             return Choice(every, STANDARD_WIDTHS)
-        return Choice(every[:0], STANDARD_WIDTHS, _words(X, 0, "", STANDARD_WIDTHS))
-    filled = np.flatnonzero(np.bincount(X.tocsr().indices, minlength=d) >= (1 - _EMPTY) * n)
+        return Choice(every[:0], STANDARD_WIDTHS, _words(glance, 0, "", STANDARD_WIDTHS, len(degrees)))
+    filled = np.flatnonzero(glance.filled >= (1 - _EMPTY) * n)
     filled = filled if n * filled.size <= _FEW_VALUES else filled[:0]
-    unit = _typical_distance(X)
+    unit = glance.typical_distance()
     widths = tuple(unit * width for width in _WIDE_WIDTHS)
-    words = _words(X, filled.size, " that are filled in 95 % of the samples or more", widths)
+    words = _words(glance, filled.size, " that are filled in 95 % of the samples or more", widths, len(degrees))
     return Choice(filled, widths, words, standardize=False)
 
 
-def _typical_distance(X: Any) -> float:
-    """Return the median distance of two different samples, of some that are spread over X; 1 where there is none."""
-    rows = np.unique(np.linspace(0, X.shape[0] - 1, _ROWS_COMPARED).astype(int))
-    sample = X.tocsr()[rows].astype(np.float64)
-    squares = squared_distances(sample, sample)[np.triu_indices(rows.size, 1)]
-    squares = squares[squares > 0]  # NaN and samples that are the same say nothing
-    return float(np.sqrt(np.median(squares))) if squares.size else 1.0
-
-
-def _words(X: Any, n_singles: int, which: str, widths: tuple[float, ...]) -> str:
+def _words(glance: Glance, n_singles: int, which: str, widths: tuple[float, ...], n_degrees: int) -> str:
     """Return the sentence that says which kernels were chosen."""
-    size = len(STANDARD_WIDTHS) + len(STANDARD_DEGREES)
-    count = len(widths) + len(STANDARD_DEGREES) + size * n_singles
+    size = len(STANDARD_WIDTHS) + n_degrees
+    count = len(widths) + n_degrees + size * n_singles
     seen = "all of them together"
     if n_singles:
         seen += f" and the {n_singles}{which} one by one"
     low, high = (f"{width:.3g}" for width in (widths[0], widths[-1]))
+    n, d, sort = *glance.shape, "columns" if glance.filled is None else "sparse columns"
     return (
-        f"X has {X.shape[0]:,} samples and {X.shape[1]:,} {'sparse ' if sp.issparse(X) else ''}columns, too many for "
-        f"kernels of their own: the {count} standard kernels see {seen}, with Gaussian widths from {low} to {high}; "
-        "standard_bank(X, per_feature=True) makes them all, and lists of kernels may name any columns."
+        f"X has {n:,} samples and {d:,} {sort}, too many for kernels of their own: the {count} standard kernels see "
+        f"{seen}, with Gaussian widths from {low} to {high}; standard_bank(X, per_feature=True) makes them all, and "
+        "lists of kernels may name any columns."
     )
 
 
-def as_bank(kernels: Any, X: Any, *, tells: bool = False) -> KernelBank:
+def as_bank(
+    kernels: Any,
+    X: Any,
+    *,
+    tells: bool = False,
+    degrees: Sequence[int] = STANDARD_DEGREES,
+    glance: Callable[[], Glance] | None = None,
+) -> KernelBank:
     """Return what an estimator's ``kernels`` stand for: "standard", a list of kernels, or a bank.
 
     Parameters
@@ -187,6 +224,10 @@ def as_bank(kernels: Any, X: Any, *, tells: bool = False) -> KernelBank:
     X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
     tells : bool
         Say which of the standard kernels were chosen, where it is not all of them.
+    degrees : sequence of int
+        Of the polynomial kernels among the standard ones.
+    glance : function, optional
+        Returns what the choice depends on, where the rows are elsewhere and X has none of them.
 
     Examples
     --------
@@ -195,15 +236,13 @@ def as_bank(kernels: Any, X: Any, *, tells: bool = False) -> KernelBank:
     >>> as_bank("standard", np.zeros((5, 2)))
     KernelBank of 39 kernels
     """
-    if isinstance(kernels, KernelBank):
-        return kernels
     if not isinstance(kernels, str):
-        return KernelBank(kernels)
+        return KernelBank.of(kernels)
     check_choice("kernels", kernels, ("standard",))
-    choice = choose(X)
+    choice = choose(X, degrees) if glance is None else choose_at(glance(), degrees)
     if tells and choice.words:
         warn(choice.words)
-    return _made(X, choice, None, STANDARD_DEGREES, "auto", choice.standardize)
+    return _made(X, choice, None, degrees, "auto", choice.standardize)
 
 
 def standardizes(kernels: Any, X: Any) -> bool:
@@ -226,3 +265,8 @@ def standardizes(kernels: Any, X: Any) -> bool:
 def is_wide_and_sparse(X: Any) -> bool:
     """Return whether X is sparse and has many columns: its standard kernels look at it as it is."""
     return sp.issparse(X) and X.shape[1] > _FEW_COLUMNS
+
+
+def filled_counts(X: Any) -> np.ndarray:
+    """Return in how many rows of a sparse matrix each column has an entry, shape (n_features,)."""
+    return np.bincount(X.tocsr().indices, minlength=X.shape[1])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from manykernels.core.solver import Need, Sizes, Solver
@@ -55,14 +57,24 @@ def _smo_need(sizes: Sizes, norm: Norm, loss: Loss) -> Need:
     return matrices(inner_matrices(loss), sizes, rows)
 
 
+def _from_zero(refuses: Callable[[Norm, Loss], str | None]) -> Callable[[Norm, Loss], str | None]:
+    """Return what also refuses losses whose dual does not hold 0: cutting planes are made less steep toward it."""
+
+    def refused(norm: Norm, loss: Loss) -> str | None:
+        outside = f"needs coefficients that may all be 0; those of {loss!r} may not."
+        return refuses(norm, loss) if loss.center(np.ones(1)) is None else outside
+
+    return refused
+
+
 def _here(name: str, module: str = "") -> str:
     return f"manykernels.literature.{module or name}:{name}"
 
 
 PGD = Solver("pgd", _here("pgd"), PROJECTED, cannot_project, for_inner_solver, draws=True)
 SIMPLE = Solver("simple", _here("simple"), _SEARCH, _needs_p_1, _simple_need)
-SILP = Solver("silp", _here("silp"), _SEARCH | {"coefficients"}, _needs_an_lp_norm, for_inner_solver)
-LEVEL = Solver("level", _here("level"), _SEARCH | {"coefficients"}, _needs_p_1, for_inner_solver)
+SILP = Solver("silp", _here("silp"), _SEARCH | {"coefficients"}, _from_zero(_needs_an_lp_norm), for_inner_solver)
+LEVEL = Solver("level", _here("level"), _SEARCH | {"coefficients"}, _from_zero(_needs_p_1), for_inner_solver)
 HESSIAN = Solver("hessian", _here("hessian"), _SEARCH | {"matvecs", "coefficients"}, _needs_p_1, _hessian_need)
 SMO = Solver(
     "smo",

@@ -10,6 +10,7 @@ from manykernels.losses.joint import JointLoss, MulticlassHinge, OneVsRest, Stru
 from manykernels.losses.piecewise import EpsilonInsensitive, Hinge
 from manykernels.losses.quantile import Quantile
 from manykernels.losses.smooth import Logistic, Squared, SquaredHinge
+from manykernels.losses.threshold import OneClass
 
 # Every loss that has a name, in the order in which names are listed. What a loss is for stands in its class.
 LOSSES: tuple[type[Loss], ...] = (
@@ -21,6 +22,7 @@ LOSSES: tuple[type[Loss], ...] = (
     Absolute,
     Quantile,
     Huber,
+    OneClass,
 )
 # Those of all outputs of a sample at once, which are made for a number of classes.
 JOINT_LOSSES: tuple[type[MulticlassHinge], ...] = (MulticlassHinge,)
@@ -34,6 +36,7 @@ __all__ = [
     "Logistic",
     "Loss",
     "MulticlassHinge",
+    "OneClass",
     "OneVsRest",
     "Quantile",
     "SmoothLoss",

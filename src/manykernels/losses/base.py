@@ -131,6 +131,17 @@ class Loss(MayBeCompiled, HasParameters, ABC):
         e(beta) >= stiffness / 2 * (beta - minimizer)^2.
         """
 
+    def center(self, C: np.ndarray) -> np.ndarray | None:
+        """Return coefficients in the domain whose sum is that of beta beside an intercept; None where it is 0.
+
+        The intercept b then costs b times that sum. Solvers look for beta - center, which sums to 0.
+        """
+        return None
+
+    def around_center(self) -> Loss:
+        """Return the loss whose machine, with the targets -K center, has the coefficients beta - center."""
+        return self
+
     def box(self, y: np.ndarray, C: np.ndarray) -> Box | None:
         """Return the dual of one task, for y and C of shape (n,); None where the loss is not piecewise linear."""
         return None

@@ -112,11 +112,13 @@ def _coarse_weights(problem: Problem) -> np.ndarray | None:
         return None
     while size >= _FEWEST and not has_room(problem, size, _need(sizes_of(problem, size), problem.norm, problem.loss)):
         size //= 2
-    if size < _FEWEST or not has_both_classes(problem, size):
+    if size < _FEWEST:
         return None
-    tail = problem.tail(size)
+    coarse = problem.coarse(size)
+    if not has_both_classes(coarse.loss, coarse.y, coarse.C):
+        return None
     with silent():
-        return automatic(replace(tail, C=tail.C * (problem.y.shape[1] / size)), tol=_COARSE_GAP).weights
+        return automatic(replace(coarse, C=coarse.C * (problem.y.shape[1] / size)), tol=_COARSE_GAP).weights
 
 
 def _has_room_for_factors(sizes: Sizes) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.banks.packed import PackedBank
+from manykernels.core.protocols import Bank
 from manykernels.core.results import OVERFLOWS, Machine, Result
 from manykernels.core.solver import Need, Sizes
 from manykernels.kernels.family import BoundFamily
@@ -44,7 +44,7 @@ class FamilyProblem(MachineProblem):
         """What a solver may ask of the family."""
         return self.family.can
 
-    def restricted(self, bank: PackedBank) -> Problem:
+    def restricted(self, bank: Bank) -> Problem:
         """Return the problem with the kernels of a bank only."""
         return Problem(bank, self.loss, self.norm, self.y, self.C, self.fit_intercept, offset=self.offset)
 
@@ -65,7 +65,7 @@ class FamilyProblem(MachineProblem):
 class FamilyResult:
     """The kernels that were selected, as a bank, and the result on them."""
 
-    bank: PackedBank
+    bank: Bank
     result: Result
 
 
@@ -82,7 +82,7 @@ def needs_norm(*exponents: float) -> Callable[[Norm, Loss], str | None]:
 
 
 def search_matrices(sizes: Sizes, norm: Norm, loss: Loss) -> Need:
-    """Return the need of a search, of the steps and of the inner solver, beside the kernels that are selected."""
+    """Return the need of a search, of the steps and of the inner solver, besides the kernels that are selected."""
     return matrices(_MATRICES, sizes)
 
 

@@ -83,7 +83,7 @@ def _machine(problem: Problem, fewer: Problem, machine: Machine, K: Any) -> Mach
 
 def vary(problem: Problem) -> np.ndarray:
     """Return which tasks have something to learn: without an intercept all, else those whose targets vary."""
-    if not problem.fit_intercept:
+    if not problem.fit_intercept or problem.loss.center(problem.C) is not None:
         return np.ones(problem.y.shape[0], bool)
     return problem.y.max(axis=1) > problem.y.min(axis=1)
 

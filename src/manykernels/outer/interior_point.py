@@ -144,6 +144,8 @@ class InteriorPoint:
         self.sign = np.array([sign for sign, _, _ in parts])[:, None, None]
         self.lower = np.array([np.broadcast_to(lower, problem.y.shape) for _, lower, _ in parts])
         self.upper = np.array([np.broadcast_to(upper, problem.y.shape) for _, _, upper in parts])
+        center = problem.loss.center(problem.C)
+        self.middle = np.zeros(problem.y.shape) if center is None else center
         self.has_lower, self.has_upper = np.isfinite(self.lower), np.isfinite(self.upper)
         self.n_bounds = int(self.has_lower.sum() + self.has_upper.sum())
         self.K = problem.bank.workspace() if workspace is None else workspace
@@ -303,13 +305,17 @@ class InteriorPoint:
         """Return the dual coefficients, (n_tasks, n_samples), that the parts make up."""
         return (self.sign * x).sum(axis=0)
 
+    def imbalance(self, beta: np.ndarray) -> np.ndarray:
+        """Return by how much the coefficients of each task miss the sum that they have beside an intercept."""
+        return (beta - self.middle).sum(axis=1)
+
     def _products(self, x: np.ndarray) -> np.ndarray:
         """Return K_k beta_t, shape (n_tasks, n_kernels, n_samples): the one pass of an iteration."""
         return np.array([self.problem.bank.matvecs(beta) for beta in self.beta(x)])
 
     def _solution(self) -> InteriorSolution:
         point, beta, products = self.point, self.beta(self.point.x), self.products
-        off = np.abs(beta.sum(axis=1)) > _IMBALANCE * np.abs(beta).sum(axis=1)
+        off = np.abs(self.imbalance(beta)) > _IMBALANCE * np.abs(beta).sum(axis=1)
         if self.problem.fit_intercept and np.any(off):  # rounding: no dual point yet
             beta = np.array([self.problem.feasible(row, t) for t, row in enumerate(beta)])
             products = np.array([self.problem.bank.matvecs(row) for row in beta])
@@ -398,7 +404,7 @@ class InteriorPoint:
         margin = _FIRST_MARGIN * np.minimum(room, 10 * self._scale(beta))
         x = np.where(self.has_lower, np.maximum(x, self.lower + margin), x)
         x = np.where(self.has_upper, np.minimum(x, self.upper - margin), x)
-        return self._balanced(x) if self.problem.fit_intercept else x
+        return self._balanced(x - self.middle) + self.middle if self.problem.fit_intercept else x
 
     def _balanced(self, x: np.ndarray) -> np.ndarray:
         """Shrink the parts of the side with more weight, so that 1' beta = 0 for each task."""

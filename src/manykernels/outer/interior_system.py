@@ -58,7 +58,7 @@ class NewtonSystem:
         tau, forms = method.levels(point)[method.owner], np.einsum("tkn,tn->k", G, beta)
         self.residual_s = tau * power - forms - point.s * self.roots
         self.residual_d, corner = self._group_equations(forms)
-        self.residual_b = -beta.sum(axis=1)
+        self.residual_b = -method.imbalance(beta)
         self.D = method.curvatures(point.x) + point.z_lower / self.above + point.z_upper / self.below
         self.E = np.sum(1.0 / self.D, axis=0)
         bend = point.s * self.roots / self.weights + (tau * (p - 1) * point.d ** (p - 2) if p > 1 else 0.0)

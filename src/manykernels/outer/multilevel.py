@@ -14,6 +14,7 @@ import numpy as np
 
 from manykernels.core.progress import silent
 from manykernels.core.results import Result
+from manykernels.losses import Loss
 from manykernels.outer.fewer_tasks import fewer_tasks
 from manykernels.outer.reduced_newton import REDUCED_NEWTON, near_kernels, reduced_newton
 from manykernels.problem import Problem
@@ -61,13 +62,12 @@ MULTILEVEL = replace(REDUCED_NEWTON, run=multilevel_newton)
 def _sizes(problem: Problem) -> list[int]:
     """Return how many samples each level has, the fewest first; in each, no task's targets are all the same."""
     sizes, size = [], problem.bank.n_samples // 2
-    while size >= _COARSEST and has_both_classes(problem, size):
+    while size >= _COARSEST and has_both_classes(problem.loss, problem.y[:, -size:], problem.C):
         sizes.append(size)
         size //= 2
     return sizes[::-1]
 
 
-def has_both_classes(problem: Problem, size: int) -> bool:
-    """Return whether no task's targets are all the same in the last ``size`` samples."""
-    targets = problem.y[:, -size:]
-    return bool(np.all(targets.min(axis=1) < targets.max(axis=1)))
+def has_both_classes(loss: Loss, y: np.ndarray, C: np.ndarray) -> bool:
+    """Return whether no task's targets, (n_tasks, n_samples), are all the same, or one class is all there is."""
+    return loss.center(C) is not None or bool(np.all(y.min(axis=1) < y.max(axis=1)))

@@ -1,4 +1,4 @@
-"""How much memory optimizers take beside the kernels, as their records say it."""
+"""How much memory optimizers take in addition to the kernels, as their records say it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ PRODUCTS = 4
 def inner_matrices(loss: Loss) -> float:
     """Return how many matrices of all samples an inner solver and the combined kernel are.
 
-    A smooth loss factors one beside the combined kernel; SMO copies at most half of the samples, and part of those.
+    A smooth loss factors one besides the combined kernel; SMO copies at most half of the samples, and part of those.
     """
     return 2.0 if loss.smooth else 1.3
 
 
 def matrices(count: float, sizes: Sizes, beside: int = 0, **options: Any) -> Need:
-    """Return the need of some matrices of all samples, and some bytes beside them.
+    """Return the need of some matrices of all samples, and some bytes in addition to them.
 
     Examples
     --------

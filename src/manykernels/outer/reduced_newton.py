@@ -79,7 +79,7 @@ def reduced_newton(
     start : ndarray of shape (n_kernels,), optional
         Weights to start from. Default: equal weights.
     near : ndarray of int, optional
-        Kernels that are likely to matter, to begin with beside those of ``start``. Default: a full pass tells which.
+        Kernels that are likely to matter, to begin with besides those of ``start``. Default: a full pass tells which.
 
     Returns
     -------
@@ -199,7 +199,8 @@ class _Run:
             if trial is None:
                 self._certify(point)
                 return
-            is_progress = trial.gap < _PROGRESS * best or point.value - trial.value > _GAIN * trial.gap * trial.value
+            enough = _GAIN * trial.gap * abs(trial.value)
+            is_progress = trial.gap < _PROGRESS * best or point.value - trial.value > enough
             self.stalled = 0 if is_progress else self.stalled + 1
             best = min(best, trial.gap)
             point = trial
@@ -275,7 +276,7 @@ class _Run:
         """Return the second derivative, from one factorization where the tasks can share it, else task by task."""
         if point.products is None:
             return AllTasks(self.subproblem, self.K.array, point.machine)
-        mu = point.gap * point.value / self.problem.y.size
+        mu = point.gap * abs(point.value) / self.problem.y.size
         return TaskByTask(self.subproblem, self.K.array, point.machine, point.products, mu)
 
     def _advance(self, point: _Evaluation) -> _Evaluation | None:
@@ -292,7 +293,7 @@ class _Run:
             change = aim - point.weights
             start = Iterate(curvature.moved(change), point.machine.decision, point.machine.intercept)
             promised = -float(gradient @ change + 0.5 * change @ hessian @ change)
-            trial = self._evaluate(aim, start, min(_EXPECTED * point.gap, promised / point.value))
+            trial = self._evaluate(aim, start, min(_EXPECTED * point.gap, promised / abs(point.value)))
             gained = point.value - trial.value
             is_uncertain = abs(gained - promised) <= point.error + trial.error and trial.gap < point.gap
             if gained > max(0.1 * promised, 0.0) or is_uncertain or trial.gap <= self.target:

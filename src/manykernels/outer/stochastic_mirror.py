@@ -20,11 +20,11 @@ from dataclasses import replace
 import numpy as np
 
 from manykernels.banks.collection import Collection
-from manykernels.banks.packed import PackedBank
 from manykernels.compute.combined import CombinedMatrix
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.checks import check_choice, check_number
 from manykernels.core.progress import emit, is_listened_to, silent
+from manykernels.core.protocols import Bank
 from manykernels.core.results import Certificate, Machine, Result, Step
 from manykernels.core.solver import Solver
 from manykernels.kernels.family import DRAWS, NEEDS_SAMPLE
@@ -192,7 +192,7 @@ def _finished(walk: MirrorWalk, tol: float, corrective: bool, interrupted: bool)
     return replace(learned, result=replace(learned.result, interrupted=interrupted))
 
 
-def _learned(walk: MirrorWalk, bank: PackedBank, weights: np.ndarray, tol: float, corrective: bool) -> FamilyResult:
+def _learned(walk: MirrorWalk, bank: Bank, weights: np.ndarray, tol: float, corrective: bool) -> FamilyResult:
     """Learn the machine with these weights, and better weights if asked for, and certify."""
     problem = walk.problem.restricted(bank)
     machine = problem.solve(bank.combine(weights), walk.machine, 0.05 * tol)

@@ -28,6 +28,7 @@ class Column(ABC):
     word: ClassVar[str]  # in views files and results
     plural: ClassVar[str]
     useless: ClassVar[str] = "is constant"  # why learn returned None
+    two_valued: bool = False  # of a number: whether it says no more than true and false do
 
     @classmethod
     @abstractmethod
@@ -50,6 +51,10 @@ class Column(ABC):
     def parts(self) -> dict[str, int]:
         """Return the parts that get kernels of their own: the words before the column's name, by number of outputs."""
         return {"": len(self.labels())}
+
+    def n_merged(self) -> int:
+        """Return how many values share an output because they are rare."""
+        return 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
@@ -207,6 +212,10 @@ class LevelsColumn(Column):
     def labels(self) -> list[str]:
         """Return what distinguishes the output columns of this column."""
         return [*self.levels, *(["(other)"] if self.rare else []), *(["(missing)"] if self.missing else [])]
+
+    def n_merged(self) -> int:
+        """Return how many levels share an output because they are rare."""
+        return len(self.rare)
 
     @classmethod
     def treatment(cls, columns: Mapping[str, "LevelsColumn"]) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from manykernels.core.notices import listed
-from manykernels.tables.column import Column, FlagColumn, LevelsColumn, NumericColumn
+from manykernels.tables.column import Column, FlagColumn, LevelsColumn
 from manykernels.tables.kinds import IGNORE, KINDS, kind_of, refuse_mixtures
 from manykernels.tables.reading import is_libsvm, read_table
 from manykernels.tables.sentences import Sentence, Setting
@@ -88,8 +88,7 @@ class TableEncoder:
         for name, column in self.columns.items():
             parts = {words + name: list(itertools.islice(place, size)) for words, size in column.parts().items()}
             outputs = [output for places in parts.values() for output in places]
-            two_valued = isinstance(column, NumericColumn) and column.two_valued
-            blocks.append(Block(name, column.word, outputs, parts, two_valued))
+            blocks.append(Block(name, column.word, outputs, parts, column.two_valued))
         return blocks
 
     @property
@@ -104,9 +103,9 @@ class TableEncoder:
         """What was left out or merged, in sentences."""
         gone = [f"Column {name!r} {reason} and is left out." for name, reason in self.left_out.items()]
         merged = [
-            f"Column {name!r} has many levels: its {len(column.rare)} rarest share one output."
+            f"Column {name!r} has many levels: its {column.n_merged()} rarest share one output."
             for name, column in self.columns.items()
-            if isinstance(column, LevelsColumn) and column.rare
+            if column.n_merged()
         ]
         return gone + merged
 

@@ -1,7 +1,6 @@
 """The rows that are held out of training: how they are chosen, and found again later."""
 
 import math
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -51,7 +50,16 @@ def hold_out(target: np.ndarray, test_size: float, seed: int, regression: bool) 
     return np.sort(train), np.sort(test)
 
 
-def held_out(features: pd.DataFrame, y: np.ndarray, encoder: TableEncoder, settings: dict[str, Any]) -> np.ndarray:
+def held_out(
+    features: pd.DataFrame,
+    y: np.ndarray,
+    encoder: TableEncoder,
+    *,
+    rows: int,
+    test_size: float,
+    seed: int,
+    regression: bool,
+) -> np.ndarray:
     """Return the rows that ``fit`` held out, or none where the table is not the one that it read.
 
     Parameters
@@ -62,20 +70,22 @@ def held_out(features: pd.DataFrame, y: np.ndarray, encoder: TableEncoder, setti
         The target.
     encoder : TableEncoder
         Of the model.
-    settings : dict
-        Of the model.
+    rows : int
+        Of the table that ``fit`` read.
+    test_size, seed, regression
+        As :func:`hold_out` got them.
 
     Returns
     -------
-    rows : array of int
+    array of int
     """
     nothing = np.zeros(0, dtype=np.int64)
-    if settings["rows"] != len(y) or not settings["test_size"]:
+    if rows != len(y) or not test_size:
         return nothing
     # The encoding depends on the training rows: it is learned anew, and must be the same.
     kinds = {block.name: block.kind for block in encoder.blocks}
     try:
-        train, test = hold_out(y, settings["test_size"], settings["seed"], settings["regression"])
+        train, test = hold_out(y, test_size, seed, regression)
         again = TableEncoder(kinds).fit(features[list(kinds)], train)
     except ValueError:  # this target or a column of these rows cannot be used as those of `fit` were
         return nothing

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import make_classification
+from sklearn.exceptions import ConvergenceWarning
 
 from manykernels import MKLClassifier, MKLClassifierCV, MKLRegressor, load, mkl_path
 from manykernels.banks import Placement, Recipe, bind, on_workers
@@ -74,8 +75,8 @@ def bank_of_rows(X, y, weight, targets, cuts=(0, 50, 130, 240), kernels=KERNELS,
     return RowBank(KernelBank(kernels).resolve(X), source, targets, random_state=rng, **options)
 
 
-def row_problem(bank, loss, norm, fit_intercept):
-    return Problem(bank, loss, norm, bank.targets, bank.costs, fit_intercept)
+def row_problem(bank, loss, norm, fit_intercept, offset=0.0):
+    return Problem(bank, loss, norm, bank.unknown, bank.unknown, fit_intercept, offset)
 
 
 def targets_of(loss, C):
@@ -102,6 +103,30 @@ def test_equals_the_same_problem_with_matrices(loss, norm, C, intercept):
     assert found.certificate.dual <= expected.certificate.primal * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("loss", [Squared(), EpsilonInsensitive(0.01)], ids=repr)
+def test_an_intercept_keeps_the_digits_that_a_huge_offset_leaves_it(loss):
+    X, y = data()
+    offset = 1e15 + 0.25
+    problem = row_problem(bank_of_rows(X, y, np.ones(240), Targets(10.0)), loss, LpNorm(2), True, offset)
+    result = automatic(problem, tol=1e-6, max_iter=20)
+    weights, machine = result.weights, result.machine
+    assert np.all((machine.intercept + offset) - offset == machine.intercept)
+    u = problem.bank.by_column(weights) * machine.beta.vectors[0]
+    z = np.concatenate([block.Z @ u for block in problem.bank.blocks.blocks]) + machine.intercept[0]
+    primal = LpNorm(2).regularizer(weights, problem.quad_forms(machine)) + 10.0 * loss.value(y, z).sum()
+    assert result.certificate.primal == pytest.approx(primal, rel=1e-9)
+    assert result.certificate.gap > 1e-4  # of what is left, no more can be had
+
+
+def test_a_huge_mean_of_targets_is_in_the_certificate_of_rows_on_workers(threads):
+    X, y = data()
+    y = y + 1e15
+    settings = {"kernels": KERNELS, "approximation": NystroemFeatures(30), "norm": 2, "random_state": 0}
+    with pytest.warns(ConvergenceWarning):
+        model = MKLRegressor(**settings, loss="squared", C=10.0, tol=1e-6, max_iter=20, cluster=threads).fit(X, y)
+    assert model.gap_ > 1e-4
+
+
 @pytest.mark.parametrize("normalize", ["mean_diag", "trace", "cosine", None])
 @pytest.mark.parametrize("center", [False, True])
 @pytest.mark.parametrize("approximation", ["nystroem", "fourier"])
@@ -120,7 +145,7 @@ def test_learns_of_the_data_what_a_local_bank_learns(normalize, center, approxim
     )
     for name in ("first", "scale", "largest", "mean", "errors"):
         np.testing.assert_allclose(getattr(bank, name), getattr(local, name), rtol=1e-9, atol=1e-12)
-    few, _, _ = bank.sample(20)
+    few, _, _ = bank.coarse(20, bank.unknown, bank.unknown)
     assert few.combine(np.ones(4)).array.shape == (20, 20)
 
 
@@ -429,6 +454,30 @@ def test_a_search_loads_the_rows_of_each_fold_once(client, monkeypatch):
     assert len(loads) == 2 + 1  # that of all samples is the last
 
 
+def test_norms_are_walked_in_turns_where_rows_are_on_workers(client):
+    da = pytest.importorskip("dask.array")
+    X, y = classes(60)
+    given = da.from_array(X, chunks=(30, X.shape[1])), da.from_array(y, chunks=30)
+    path = mkl_path(SETTINGS["kernels"], *given, Cs=[0.1], norms=[1.5, 2.0], approximation="nystroem", n_jobs=2)
+    assert [point.norm for point in path] == [1.5, 2.0]
+    assert [point.model.n_jobs for point in path] == [2, 2]
+
+
+def test_a_table_on_disk_is_refused_before_it_is_read(client):
+    class Unread:
+        is_row_source, shape, columns = True, (60, 5), ["a", "b", "c", "d", "e"]
+
+        def __getitem__(self, rows):
+            raise AssertionError("was read")
+
+    _, y = classes(60)
+    words = "^A table on disk is not sent to Dask workers: pass a Dask DataFrame of the same file"
+    with pytest.raises(ValueError, match=words):
+        MKLClassifier(**SETTINGS, cluster="dask").fit(Unread(), y)
+    with pytest.raises(ValueError, match=words):
+        mkl_path(X=Unread(), y=y, **SETTINGS, cluster="dask")
+
+
 def test_a_path_refuses_what_needs_all_rows_before_they_are_loaded(client, monkeypatch):
     monkeypatch.setattr(on_workers, "load_rows", lambda *arguments: pytest.fail("rows were loaded"))
     with pytest.raises(ValueError, match="a norm without groups"):
@@ -523,3 +572,41 @@ def test_standard_kernels_learn_the_units_of_columns_where_the_rows_are(client, 
     np.testing.assert_allclose(model.column_scales_, np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weight)))
     assert model.score(X, y) > 0.9
     np.testing.assert_allclose(model.predict(da.from_array(X, chunks=(100, 3))), model.predict(X), rtol=1e-9)
+
+
+def kernels_here_and_on_workers(client, X, y, **settings):
+    settings = {"approximation": NystroemFeatures(5), "norm": 2, "max_iter": 2, "tol": 1.0, **settings}
+    models = []
+    for cluster in (None, client):
+        with pytest.warns(UserWarning, match="too many for kernels of their own") as told:
+            models.append(MKLClassifier(**settings, cluster=cluster).fit(X, y))
+        assert sum("too many for kernels" in str(entry.message) for entry in told) == 1
+    return models
+
+
+def test_standard_kernels_of_a_large_table_are_the_same_on_workers(threads):
+    X = np.random.default_rng(0).normal(size=(6000, 400))
+    local, remote = kernels_here_and_on_workers(threads, X, np.sign(X[:, 0]))
+    assert len(remote.kernel_names_) == 13
+    assert list(remote.kernel_names_) == list(local.kernel_names_)
+
+
+def test_standard_kernels_of_wide_sparse_rows_are_the_same_on_workers(threads):
+    rng = np.random.default_rng(0)
+    X = sp.random(300, 400, 0.05, "csr", random_state=0).toarray()
+    X[:, 7] = rng.normal(size=300)  # a column that is filled gets kernels of its own
+    y = np.sign(X[:, 7] + X[:, 0] - 0.1)
+    local, remote = kernels_here_and_on_workers(threads, sp.csr_array(X), y)
+    assert not hasattr(remote, "column_scales_")
+    assert len(local.kernel_names_) == 7 + 13
+    assert list(local.kernel_names_) == list(remote.kernel_names_)
+
+
+def test_a_bank_that_standardizes_does_so_for_wide_sparse_rows_of_workers(threads):
+    X = sp.random(240, 120, 0.3, "csr", random_state=0)
+    y = np.sign(X.toarray()[:, 0] - 0.2)
+    kernels = KernelBank([Gaussian(10.0), Linear()], standardize=True)
+    settings = {"approximation": NystroemFeatures(20), "random_state": 0}
+    local, remote = (MKLClassifier(kernels, **settings, cluster=cluster).fit(X, y) for cluster in (None, threads))
+    np.testing.assert_allclose(remote.column_scales_, local.column_scales_)
+    np.testing.assert_allclose(remote.column_means_, local.column_means_, atol=1e-12)

@@ -72,8 +72,8 @@ def bind_on_workers(
         lambda: shards.gather([shards.submit(s, on_shard.learned_scales) for s in range(len(shards.members))])
     )
     scale, largest = np.empty(len(bound)), np.empty(len(bound))
-    for members, (own_scale, own_largest, _) in zip(shards.members, learned, strict=True):
-        scale[members], largest[members] = own_scale, own_largest
+    for members, (scales, peaks, _) in zip(shards.members, learned, strict=True):
+        scale[members], largest[members] = scales, peaks
     held = "single" if any(part[2] == "single" for part in learned) else "double"
     return DaskBank(
         shards,
@@ -283,8 +283,8 @@ class DaskBank(PackedBank):
 
         def put(part: str, shape: tuple[int, ...]) -> np.ndarray:
             out = np.empty(shape)
-            for holding, learned_there in zip(holdings, learned, strict=True):
-                out[holding.places] = getattr(learned_there, part)
+            for holding, normalizations in zip(holdings, learned, strict=True):
+                out[holding.places] = getattr(normalizations, part)
             return out
 
         square = (chosen.size, self.n_samples)

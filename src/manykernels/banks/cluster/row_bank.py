@@ -21,10 +21,12 @@ from manykernels.banks.packed import PackedBank, bank_of_features
 from manykernels.banks.placement import PRECISIONS
 from manykernels.banks.planning import COARSE_BYTES
 from manykernels.compute.column_units import ColumnMoments, ColumnScales
+from manykernels.compute.pairwise import dense
 from manykernels.core.protocols import Measured
 from manykernels.core.targets import Targets
 from manykernels.kernels.kernel_bank import KernelBank
 from manykernels.kernels.shared_distances import BoundKernel
+from manykernels.kernels.standard import Glance
 
 
 class RowSource:
@@ -54,20 +56,28 @@ class RowSource:
     def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return some rows, in order: X, y and sample weights."""
         X, y, weight = zip(*self.raw.chosen(on_row_block.take, rows, self.sizes), strict=True)
-        dense = [part.toarray() if hasattr(part, "toarray") else part for part in X]
-        return np.concatenate(dense), np.concatenate(y), np.concatenate(weight)
+        return dense(on_row_block.stacked(X)), np.concatenate(y), np.concatenate(weight)
+
+    def _rows(self, rows: np.ndarray) -> Any:
+        """Return some rows as they are, be they sparse."""
+        return on_row_block.stacked([part[0] for part in self.raw.chosen(on_row_block.take, rows, self.sizes)])
 
     def check_views(self, kernels: KernelBank, table: Any) -> None:
         """Raise ValueError if a row is NaN in some but not all of the columns that a kernel sees."""
         self.raw.each(on_row_block.check_views, kernels, table)
 
-    def column_scales(self) -> ColumnScales | None:
-        """Return where the columns lie and how far they spread; None where they are very many and sparse."""
-        parts = [moments for moments in self.raw.each(on_row_block.column_moments) if moments is not None]
-        return ColumnMoments.total(parts).scales() if len(parts) == self.sizes.size else None
+    def glance(self) -> Glance:
+        """Return what the choice of standard kernels depends on."""
+        counts = self.raw.each(on_row_block.filled)
+        is_sparse = all(count is not None for count in counts)
+        return Glance(self.shape, sum(counts) if is_sparse else None, self._rows)
+
+    def column_scales(self) -> ColumnScales:
+        """Return where the columns lie and how far they spread."""
+        return ColumnMoments.total(self.raw.each(on_row_block.column_moments)).scales()
 
     def in_units(self, scales: ColumnScales) -> RowSource:
-        """Return the rows in units of the columns; those that came are not kept beside them."""
+        """Return the rows in units of the columns; those that came are not kept in addition to them."""
         shapes = [(int(size), self.shape[1]) for size in self.sizes]
         return RowSource(self.raw.derived(on_row_block.in_units, scales, replaces=True), shapes)
 
@@ -123,7 +133,6 @@ class RowBank(FeatureBank):
         **options: Any,
     ) -> None:
         self.tasks, self.n_tasks = tasks, tasks.n_tasks
-        self._sample: tuple[PackedBank, np.ndarray, np.ndarray] | None = None
         total, self.unit = self._scale_of(source, tasks)
         # Blocks are centered after they are made: in single precision that would cost digits.
         precision = "double" if center else precision
@@ -155,7 +164,7 @@ class RowBank(FeatureBank):
     def with_cost(self, C: float) -> RowBank:
         """Return the bank for losses of weight C: the features stay where they are."""
         bank = copy(self)
-        bank.tasks, bank._sample = replace(self.tasks, C=C), None
+        bank.tasks = replace(self.tasks, C=C)
         return bank
 
     def describe_storage(self) -> str:
@@ -186,52 +195,18 @@ class RowBank(FeatureBank):
         """How many rows a problem may have that is solved on the driver for a first guess of the weights."""
         return int(min(coarse_samples(self.n_samples), COARSE_BYTES // (8 * max(int(self.first[-1]), 1))))
 
-    def tail(self, size: int) -> PackedBank:
-        """Return the kernels on so many random rows: for a first guess, these do."""
-        return self.sample(size)[0]
-
     @property
-    def targets(self) -> Any:
-        """The targets of the tasks, (n_tasks, n_samples), of which a sample can be had."""
-        return OnWorkers(self, 1)
+    def unknown(self) -> np.ndarray:
+        """What stands here for targets and costs, NaN of shape (n_tasks, n_samples): they do not leave the workers."""
+        return np.broadcast_to(np.nan, (self.n_tasks, self.n_samples))
 
-    @property
-    def costs(self) -> Any:
-        """The weights C of the losses, of which a sample can be had."""
-        return OnWorkers(self, 2)
-
-    def sample(self, size: int) -> tuple[PackedBank, np.ndarray, np.ndarray]:
-        """Return the kernels on random rows, held here, with the targets and the weights of their losses."""
-        if self._sample is None or self._sample[1].shape[1] != size:
-            self._sample = self._fetched(size)
-        return self._sample
-
-    def _fetched(self, size: int) -> tuple[PackedBank, np.ndarray, np.ndarray]:
+    def coarse(self, size: int, y: np.ndarray, C: np.ndarray) -> tuple[PackedBank, np.ndarray, np.ndarray]:
+        """Return the kernels on so many random rows, held here, with their targets and costs."""
         rows = np.sort(np.random.default_rng(0).permutation(self.n_samples)[:size])
-        X, y, weight = self.X.take(rows)
+        X, targets, weight = self.X.take(rows)
         # Rows travel, not their features, which are many more numbers.
         Z = self._maps.transform(X)[0] - self.mean
-        targets, C = self.tasks.tasks(y, weight)
-        return bank_of_features(self.bound, Z, self.scale, self.first, self.largest), targets, C
-
-
-class OnWorkers:
-    """An array of shape (n_tasks, n_samples) of which the driver has the shape, and what belongs to a tail of the bank.
-
-    Parameters
-    ----------
-    bank : RowBank
-    part : int
-        Which one of :meth:`RowBank.sample`.
-    """
-
-    def __init__(self, bank: RowBank, part: int) -> None:
-        self.shape, self._bank, self._part = (bank.n_tasks, bank.n_samples), bank, part
-
-    def __getitem__(self, where: tuple[slice, slice]) -> Any:
-        every, last = where
-        assert every == slice(None)
-        return self._bank.sample(-last.start)[self._part]
+        return bank_of_features(self.bound, Z, self.scale, self.first, self.largest), *self.tasks.tasks(targets, weight)
 
 
 class CombinedSums:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.sparse import vstack
 
 from manykernels.banks.features import traces_of
 from manykernels.compute.column_units import ColumnMoments, ColumnScales
@@ -19,7 +20,7 @@ from manykernels.core.samples import LEAST_WEIGHT
 from manykernels.core.targets import Targets
 from manykernels.kernels.feature_maps import FeatureMaps
 from manykernels.kernels.shared_distances import BoundKernel
-from manykernels.kernels.standard import is_wide_and_sparse
+from manykernels.kernels.standard import filled_counts, is_wide_and_sparse
 from manykernels.losses import Loss
 
 _ROWS = 4096  # at a time, so that what is made of them stays small
@@ -103,7 +104,7 @@ class FeatureBlock:
 def raw_block(X_parts: list, y_parts: list, weight_parts: list | None, allow_nan: bool) -> RawBlock:
     """Put parts of the data side by side, as arrays, and check them."""
     rows = [part.tocsr() if hasattr(part, "tocsr") else np.asarray(part, dtype=np.float64) for part in X_parts]
-    X = np.concatenate(rows) if not hasattr(rows[0], "tocsr") else _stacked(rows)
+    X = stacked(rows)
     y = np.concatenate([np.asarray(part).reshape(-1) for part in y_parts])
     if y.shape[0] != X.shape[0]:
         raise ValueError(f"X and y must have the same chunks of rows, got {X.shape[0]} and {y.shape[0]} in one.")
@@ -121,10 +122,9 @@ def raw_block(X_parts: list, y_parts: list, weight_parts: list | None, allow_nan
     return RawBlock(X, y, weight)
 
 
-def _stacked(rows: list) -> Any:
-    from scipy.sparse import vstack  # noqa: PLC0415 - for sparse data only
-
-    return vstack(rows).tocsr()
+def stacked(parts: Sequence[Any]) -> Any:
+    """Return rows below one another: an array, or a CSR matrix of sparse parts."""
+    return vstack(parts).tocsr() if hasattr(parts[0], "tocsr") else np.concatenate(parts)
 
 
 def shape_of(raw: RawBlock) -> tuple[int, int]:
@@ -139,9 +139,14 @@ def classes_of(raw: RawBlock) -> tuple[np.ndarray, np.ndarray]:
     return classes, np.bincount(codes, raw.weight[used], minlength=classes.size)
 
 
-def column_moments(raw: RawBlock) -> ColumnMoments | None:
-    """Return the moments of the columns; None where they are too many and sparse to be told apart."""
-    return None if is_wide_and_sparse(raw.X) else ColumnMoments.of(raw.X, raw.weight)
+def column_moments(raw: RawBlock) -> ColumnMoments:
+    """Return the moments of the columns."""
+    return ColumnMoments.of(raw.X, raw.weight)
+
+
+def filled(raw: RawBlock) -> np.ndarray | None:
+    """Return in how many rows each column has an entry; None where rows are dense or narrow."""
+    return filled_counts(raw.X) if is_wide_and_sparse(raw.X) else None
 
 
 def in_units(raw: RawBlock, scales: ColumnScales) -> RawBlock:

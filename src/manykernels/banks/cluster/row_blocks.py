@@ -29,7 +29,7 @@ class RowBlocks:
     def derived(self, function: Callable, large: Any, *, replaces: bool = False) -> RowBlocks:
         """Return the blocks ``function(block, large)``; ``large`` is sent once.
 
-        With ``replaces``, these blocks are not kept beside those: they are made again should they be needed.
+        With ``replaces``, these blocks are not kept in addition to those: they are made again should they be needed.
         """
 
         def make() -> list:

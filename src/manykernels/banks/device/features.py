@@ -9,6 +9,7 @@ import numpy as np
 from manykernels.banks.device.feature_maps import DeviceMaps
 from manykernels.banks.features import CombinedFeatures, FeatureBank
 from manykernels.banks.placement import PRECISIONS
+from manykernels.banks.planning import device_holds
 from manykernels.compute.device_table import DeviceFeatureTable
 from manykernels.compute.gpu import Device, Tensor
 
@@ -31,7 +32,7 @@ class DeviceFeatureBank(FeatureBank):
         super().__init__(*rest, **options)
 
     def _make_table(self, budget: int) -> Any:
-        if self.precision == "double" and not self.device.has_double:
+        if not device_holds(self.device.has_double, self.precision, is_centered=False):
             return super()._make_table(budget)
         maps, X = DeviceMaps(self.device, self._maps), self.X
 
