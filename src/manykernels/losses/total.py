@@ -27,6 +27,8 @@ class TotalLoss(HasParameters, ABC):
     name : str
     smooth : bool
         Whether L has two derivatives.
+    quadratic : bool
+        Whether L is half the weighted sum of squared residuals.
     elementwise : bool
         Whether L is a sum over samples, each of which can be asked for.
     shifts : bool
@@ -35,6 +37,7 @@ class TotalLoss(HasParameters, ABC):
 
     name: str
     smooth: bool = False
+    quadratic: bool = False
     elementwise: bool = False
     shifts: bool = False
 
