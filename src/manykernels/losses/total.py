@@ -104,7 +104,7 @@ class CurvatureFactor(ABC):
 class CoupledLoss(TotalLoss):
     """A smooth convex loss that is no sum over samples; its second derivative has a factor whose products are quick.
 
-    Newton's method solves it (:mod:`manykernels.inner.coupled_newton`). What else a problem asks of it is in
+    Newton's method solves it (``manykernels.inner.coupled_newton``). What else a problem asks of it is in
     :class:`TotalLoss`.
     """
 
