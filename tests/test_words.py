@@ -55,6 +55,8 @@ def fits(name):
     shared = {key: value for key, value in {"cv": 2, "Cs": [1.0], "norms": [2.0]}.items() if key in known}
     yield kind(KERNELS, **shared).fit(X.to_numpy(), y)
     yield kind(**shared).fit(X, y)
+    if "shared_weights" in known:
+        yield kind(KERNELS, shared_weights=False, **shared).fit(X, np.column_stack([y, 1 - y]))
     if "approximation" in known:
         yield kind(KERNELS, approximation=NystroemFeatures(5), **shared).fit(X, y)
     if "alignment" in known:

@@ -19,7 +19,9 @@ FINITE = frozenset(
     {"combine", "centered_squares", "quad_forms", "derivative_forms", "matvecs", "inner_products", "rows", "diagonal"}
 )
 FINITE |= {"largest_diagonals", "peaks", "subset", "tail", "coefficients"}  # the last is not a method: they are arrays
-ON_DEMAND = FINITE - {"centered_squares", "matvecs", "inner_products", "peaks", "subset"}
+FINITE |= {"kernel_products"}
+TOGETHER = FINITE - {"kernel_products"}  # kernels that are known together, and not one by one
+ON_DEMAND = TOGETHER - {"centered_squares", "matvecs", "inner_products", "peaks", "subset"}
 FEATURES = ON_DEMAND - {"rows", "diagonal"}
 ON_WORKERS = FEATURES - {"coefficients", "tail"}
 PARAMETRIC = frozenset({"coefficients", "combine", "derivative_forms"})
@@ -82,8 +84,8 @@ class Kind:
 
 
 ROWS, BLOCK, FEATURED = frozenset({"rows"}), frozenset({"block"}), frozenset({"features"})
-LADDER = {"set": "ladders", "tolerance": INTERPOLATED}
-BOTH = {"set": "both", "tolerance": INTERPOLATED}
+LADDER = {"can": TOGETHER, "set": "ladders", "tolerance": INTERPOLATED}
+BOTH = {"can": TOGETHER, "set": "both", "tolerance": INTERPOLATED}
 SMALL = {"can": FEATURES, "combined": FEATURED, "set": "small", "tolerance": LANDMARKS}
 WAVES = {"can": FEATURES, "combined": FEATURED, "set": "waves"}
 ON_DEVICE = {"combined": FEATURED | BLOCK}
@@ -111,7 +113,7 @@ KINDS = {
         Kind("device composite", **BOTH),
         Kind("device nystroem", **SMALL | ON_DEVICE),
         Kind("device fourier", **WAVES | ON_DEVICE),
-        Kind("dask kernels", slow=True),
+        Kind("dask kernels", TOGETHER, slow=True),
         Kind(
             "dask rows",
             FEATURES - {"coefficients", "tail"},

@@ -229,6 +229,19 @@ def test_inner_products(make_bank, kind, center, precision):
                 assert_close(bank.inner_products(M, subset)[:, None], expected[:, None], allowed, size[:, None])
 
 
+@every_setting("kernel_products")
+def test_kernel_products(make_bank, kind, center, precision):
+    """Of a kernel with several vectors, wherever they are."""
+    beta = some_beta()
+    for bank, truth, allowed in every(make_bank, kind, center, precision):
+        at = bank.batches()
+        for k in range(bank.n_kernels):
+            products = at.fetch(bank.kernel_products(k, at.send(beta)))
+            assert_close(products, beta @ truth.stack[k], allowed, np.abs(beta) @ np.abs(truth.stack[k]))
+        with pytest.raises(IndexError):
+            bank.kernel_products(bank.n_kernels, at.send(beta))
+
+
 @every_setting("centered_squares")
 @pytest.mark.parametrize("weight", [np.ones(N_TRAIN), sample_weight()], ids=["plain", "weighted"])
 def test_centered_squares(make_bank, kind, center, precision, weight):

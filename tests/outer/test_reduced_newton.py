@@ -6,8 +6,9 @@ import pytest
 from manykernels.losses import Cox, Hinge, Logistic
 from manykernels.norms import LpNorm
 from manykernels.outer.automatic import automatic
+from manykernels.outer.curvature import of_task
 from manykernels.outer.newton import newton
-from manykernels.outer.reduced_newton import REDUCED_NEWTON, curvature, reduced_newton
+from manykernels.outer.reduced_newton import REDUCED_NEWTON, reduced_newton
 from manykernels.problem import Problem
 from tests.outer.test_newton import LOSSES, naive_gap, problem_of, sonar_like
 from tests.reference.oracle import random_problem, solve_dual
@@ -34,7 +35,7 @@ def test_hostile_settings(loss, task, p, C, monkeypatch):
     grams, y = random_problem(40, 6, seed=4, task=task)
     grams = [*grams, grams[0].copy(), np.ones((40, 40)), grams[2].copy()]
     problem = problem_of(grams, y, loss, p, C)
-    monkeypatch.setattr("manykernels.outer.automatic._steps_in_weights", lambda norm, loss, sizes: True)
+    monkeypatch.setattr("manykernels.outer.automatic._steps_in_weights", lambda norm, sizes, loss: True)
     result = automatic(problem, tol=1e-4)
     assert result.converged
     assert -1e-9 <= naive_gap(problem, grams, result) <= 1.01e-4
@@ -75,7 +76,7 @@ def test_the_hessian_is_that_of_the_objective(loss):
     K = problem.bank.combine(weights)
     machine = problem.solve(K, tol=1e-12)
     products = problem.bank.matvecs(machine.beta[0], on_support=True)
-    found = curvature(problem, K.array, machine, products, 0, mu=0.0).hessian
+    found = of_task(problem, K.array, machine, products, 0, mu=0.0).hessian
     step = 3e-4
     for k in range(4):
         for j in range(4):

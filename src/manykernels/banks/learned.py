@@ -67,24 +67,28 @@ class LearnedKernel:
         parts = [coef @ self.cross(X[i : i + step]).T for i in range(0, X.shape[0], step)]
         return np.concatenate(parts, axis=1)
 
-    def predict_components(self, X: Any, coef: np.ndarray) -> np.ndarray:
-        """Return the same where each active kernel has coefficients of its own, (n_active, n_tasks, n_kept)."""
-        out = np.zeros((coef.shape[1], X.shape[0]))
-        for _, rows, values in self.parts(X, coef):
+    def predict_components(self, X: Any, coef: np.ndarray, shares: np.ndarray | None = None) -> np.ndarray:
+        """Return the same where each active kernel has coefficients of its own or shares: see :meth:`parts`."""
+        out = np.zeros((coef.shape[-2], X.shape[0]))
+        for _, rows, values in self.parts(X, coef, shares):
             out[:, rows] += values
         return out
 
-    def parts(self, X: Any, coef: np.ndarray) -> Iterator[tuple[int, slice, np.ndarray]]:
+    def parts(
+        self, X: Any, coef: np.ndarray, shares: np.ndarray | None = None
+    ) -> Iterator[tuple[int, slice, np.ndarray]]:
         """Yield what each active kernel adds to the predictions: its place, some rows of X, and (n_tasks, n_rows).
 
-        ``coef`` is of shape (n_tasks, n_kept), or (n_active, n_tasks, n_kept) where kernels have their own.
+        ``coef`` is of shape (n_tasks, n_kept), or (n_active, n_tasks, n_kept) where kernels have their own. ``shares``
+        of shape (n_active, n_tasks) multiply them.
         """
         step = max(1, _BLOCK_ENTRIES // max(1, self.X.shape[0]))
         for low in range(0, X.shape[0], step):
             rows = slice(low, min(low + step, X.shape[0]))
             for k, block in self.blocks(X[rows], self.X):
                 kernel_coef = coef if coef.ndim == 2 else coef[k]
-                yield k, rows, self.coefficients[k] * (kernel_coef @ self._centered(k, block).T)
+                values = self.coefficients[k] * (kernel_coef @ self._centered(k, block).T)
+                yield k, rows, values if shares is None else shares[k][:, None] * values
 
     def blocks(self, X: Any, Z: Any, places: Iterable[int] | None = None) -> Iterator[tuple[int, np.ndarray]]:
         """Yield (place, raw or cosine-normalized block) for each active kernel, or for those at ``places``."""

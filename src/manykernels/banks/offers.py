@@ -8,5 +8,7 @@ coefficients are arrays.
 FEATURES = frozenset({"coefficients", "combine", "quad_forms", "derivative_forms", "largest_diagonals", "tail"})
 # Kernels of so many samples that not even the combined one is a matrix in memory.
 ROWS = FEATURES | {"diagonal", "rows"}
+# Kernels that are matrices, or could be, wherever they are: products with many vectors at once.
+MATRICES = frozenset({"kernel_products"})
 # A finite set of kernels.
 LISTS = ROWS | {"centered_squares", "inner_products", "matvecs", "peaks", "subset"}

@@ -13,12 +13,13 @@ from manykernels.banks.argument_checks import check_length, check_matrix, checke
 from manykernels.banks.combining import CombinesToMatrix
 from manykernels.banks.factor_storage import FactorStorage
 from manykernels.banks.learned import Terms
-from manykernels.banks.offers import LISTS
+from manykernels.banks.offers import LISTS, MATRICES
 from manykernels.banks.packed_storage import PackedStorage
 from manykernels.banks.pairs import PairValues
 from manykernels.banks.placement import UNIT_ROUNDOFFS
 from manykernels.banks.room import Room
 from manykernels.banks.storage import BLOCK_ENTRIES, FACTOR_ROWS, Storage, held_here
+from manykernels.compute.batches import HostBatches
 from manykernels.compute.threads import parallel
 from manykernels.compute.triangles import balanced_blocks, mirror, row_offset, write_rows
 from manykernels.kernels.base import Linear
@@ -101,7 +102,7 @@ class PackedBank(CombinesToMatrix):
         Relative error of the kernel values that are held.
     """
 
-    can = LISTS
+    can = LISTS | MATRICES
 
     def __init__(
         self,
@@ -250,6 +251,14 @@ class PackedBank(CombinesToMatrix):
             if places.size:
                 return storage.rows(np.arange(self.n_samples), local)[0]
         raise IndexError(f"k must be from 0 to {self.n_kernels - 1}, got {k}.")
+
+    def batches(self) -> Any:
+        """Return where many small problems are solved at once: where the kernels are."""
+        return HostBatches(self.room.left)
+
+    def kernel_products(self, k: int, vectors: Any) -> Any:
+        """Return K_k times each of the vectors, (n_vectors, n), which are where :meth:`batches` says."""
+        return vectors @ self.matrix(k)
 
     def _gather(self, subset: Any, compute: Any, shape: tuple[int, ...]) -> np.ndarray:
         chosen = self._chosen(subset)

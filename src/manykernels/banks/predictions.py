@@ -19,16 +19,22 @@ _MOST_ROWS, _LEAST_ROWS, _BLOCK_VALUES = 4096, 16, 1 << 20
 _MANY_VALUES = 10**7
 
 
-def predict(kernel: LearnedKernel, X: Any, coef: np.ndarray, device: str = "cpu") -> np.ndarray:
+def predict(
+    kernel: LearnedKernel, X: Any, coef: np.ndarray, device: str = "cpu", shares: np.ndarray | None = None
+) -> np.ndarray:
     """Return sum_j coef[t, j] k(x_i, kept_j), shape (n_tasks, len(X)).
 
     ``coef`` is of shape (n_tasks, n_kept), or (n_active, n_tasks, n_kept) where the kernels do not share them. A model
-    that was fitted on a GPU predicts on any machine.
+    that was fitted on a GPU predicts on any machine. ``shares`` of shape (n_active, n_tasks) are what each task has of
+    each kernel, by default all.
     """
     if coef.ndim == 3:
         return kernel.predict_components(X, coef)
-    if X.shape[0] * kernel.X.shape[0] * len(kernel.bound) >= _MANY_VALUES and has_device(device):
-        return predict_on(Device(device), kernel, X, coef)
+    n_products = 1 if shares is None else coef.shape[0]  # of each kernel value
+    if n_products * X.shape[0] * kernel.X.shape[0] * len(kernel.bound) >= _MANY_VALUES and has_device(device):
+        return predict_on(Device(device), kernel, X, coef, shares)
+    if shares is not None:
+        return kernel.predict_components(X, coef, shares)
     return kernel.predict(X, coef)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from manykernels.compute.pairwise import power_of_two
@@ -21,8 +23,8 @@ def deviation_unit(values: np.ndarray) -> float:
     return float(np.std(values / unit)) * unit or 1.0
 
 
-def weighted_mean(values: np.ndarray, weights: np.ndarray) -> float:
-    """Return the weighted mean, which rounding does not take out of the range of the values.
+def weighted_mean(values: np.ndarray, weights: np.ndarray) -> Any:
+    """Return the weighted mean, of each column if there are several, which rounding does not take out of their range.
 
     Examples
     --------
@@ -30,7 +32,10 @@ def weighted_mean(values: np.ndarray, weights: np.ndarray) -> float:
     >>> from manykernels.compute.scales import weighted_mean
     >>> weighted_mean(np.array([1e308, 1e308]), np.array([1.0, 3.0]))
     1e+308
+    >>> weighted_mean(np.array([[1.0, 0.0], [2.0, 4.0]]), np.array([1.0, 3.0]))
+    array([1.75, 3.  ])
     """
     unit = power_of_two(float(np.abs(values).max(initial=0.0)))
-    mean = float(np.average(values / unit, weights=weights)) * unit
-    return float(np.clip(mean, values.min(), values.max()))
+    mean = np.average(values / unit, axis=0, weights=weights) * unit
+    mean = np.clip(mean, values.min(axis=0), values.max(axis=0))
+    return mean if values.ndim > 1 else float(mean)

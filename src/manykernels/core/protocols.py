@@ -251,6 +251,20 @@ class Bank(Protocol):
     def describe_storage(self) -> str: ...
 
 
+class MatrixBank(Bank, Protocol):
+    """A bank that offers "kernel_products": each kernel is a matrix, or could be, wherever it is."""
+
+    @property
+    def centering_errors(self) -> np.ndarray | None:
+        """About how far centering has moved the values of each kernel; None where they are not centered."""
+
+    def batches(self) -> Any:
+        """Return where many small problems are solved at once: :mod:`manykernels.compute.batches`."""
+
+    def kernel_products(self, k: int, vectors: Any) -> Any:
+        """Return K_k times each of the vectors, (n_vectors, n), which are where :meth:`batches` says."""
+
+
 class ExplicitBank(Bank, Protocol):
     """Plain kernels, each known by itself: what ``bind`` makes of a list that is written out.
 

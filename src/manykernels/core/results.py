@@ -212,7 +212,9 @@ class Result:
     outer iterations and of inner solves, how far the rounding of stored kernel
     values may move the objective, relative to it, whether Ctrl-C ended the run
     early, and the trace. ``exact`` is False where the dual value rests on a search that may have missed the best
-    kernel: the gap is then a lower bound of the true one.
+    kernel: the gap is then a lower bound of the true one. Where tasks with weights of their
+    own were learned together, ``weights`` is (n_tasks, n_kernels), the certificate is that of their sum, and ``gaps``
+    has the gap of each.
     """
 
     weights: np.ndarray
@@ -225,3 +227,42 @@ class Result:
     interrupted: bool = False
     exact: bool = True
     trace: list[Step] = field(default_factory=list)
+    gaps: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class SeparateTasks:
+    """What was learned of many tasks, each with kernel weights of its own.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_tasks, n_kernels)
+    beta : ndarray of shape (n_tasks, n_samples)
+    intercept, primal, dual : ndarrays of shape (n_tasks,)
+    rounding : ndarray of shape (n_tasks,)
+        How far rounding may move the values of each, relative to them.
+    n_iter : int
+        The most for a task.
+    """
+
+    weights: np.ndarray
+    beta: np.ndarray
+    intercept: np.ndarray
+    primal: np.ndarray
+    dual: np.ndarray
+    rounding: np.ndarray
+    n_iter: int
+
+    @property
+    def gaps(self) -> np.ndarray:
+        """The relative duality gap of each task; infinite where its values are not finite."""
+        scale = np.maximum(np.abs(self.primal), np.abs(self.dual))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            gaps = np.where(scale > 0, np.abs(self.primal - self.dual) / scale, 0.0)
+        return np.where(np.isfinite(self.primal) & np.isfinite(self.dual), gaps, np.inf)
+
+    def put(self, task: int, result: Result) -> None:
+        """Replace what was learned of a task, in place."""
+        self.weights[task], self.beta[task] = result.weights, result.machine.beta[0]
+        self.intercept[task], self.rounding[task] = result.machine.intercept[0], result.rounding
+        self.primal[task], self.dual[task] = result.certificate.primal, result.certificate.dual

@@ -67,7 +67,7 @@ def distinct_samples(X: Any, y: np.ndarray, sample_weight: np.ndarray) -> Sample
     Parameters
     ----------
     X : array or CSR matrix of shape (n_samples, n_features)
-    y : ndarray of shape (n_samples,)
+    y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
     sample_weight : ndarray of shape (n_samples,)
 
     Examples
@@ -80,7 +80,8 @@ def distinct_samples(X: Any, y: np.ndarray, sample_weight: np.ndarray) -> Sample
     [(0, 3.0), (1, 1.0)]
     """
     used = _with_weight(sample_weight)
-    keys = _sparse_keys(X, y, used) if hasattr(X, "indptr") else _dense_keys(X, y, used)
+    labels = y[used] if y.ndim == 1 else numbers_of_rows(y, used)
+    keys = _sparse_keys(X, labels, used) if hasattr(X, "indptr") else _dense_keys(X, labels, used)
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     order = np.random.default_rng(0).permutation(first.size)
     place = np.argsort(order)[inverse.ravel()]
@@ -100,10 +101,48 @@ def _with_weight(sample_weight: np.ndarray) -> np.ndarray:
     return used
 
 
+def numbers_of_rows(table: np.ndarray, used: np.ndarray) -> np.ndarray:
+    """Return a number for each used row of a table, the same for rows that are equal, in the order of their values.
+
+    Columns are looked at only while rows are still tied, first one and then twice as many each time: of a table with
+    very many columns next to nothing is copied.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.core.samples import numbers_of_rows
+    >>> numbers_of_rows(np.array([[2.0, 1.0], [1.0, 5.0], [2.0, 0.0], [2.0, 1.0]]), np.arange(4))
+    array([2, 0, 1, 2])
+    """
+    numbers, tied, low = np.zeros(used.size, np.int64), np.arange(used.size), 0
+    while low < table.shape[1] and tied.size:
+        high = 2 * low + 1
+        keys = _row_keys(table[used[tied], low:high], numbers[tied].astype(np.float64))
+        _, inverse, counts = np.unique(keys, return_inverse=True, return_counts=True)
+        # Rows with equal numbers share as many places in the order; they are divided among them.
+        places = np.sort(numbers[tied])
+        places += np.arange(tied.size) - np.searchsorted(places, places)
+        numbers[tied] = places[(np.cumsum(counts) - counts)[inverse.ravel()]]
+        tied, low = tied[counts[inverse.ravel()] > 1], high
+    return np.unique(numbers, return_inverse=True)[1].ravel()
+
+
+def _row_keys(rows: np.ndarray, first: np.ndarray) -> np.ndarray:
+    """Return the same as :func:`_dense_keys`, with a number before each row."""
+    table = np.empty((rows.shape[0], rows.shape[1] + 1))
+    table[:, 0], table[:, 1:] = first, rows
+    return _sorting_bytes(table)
+
+
 def _dense_keys(X: np.ndarray, y: np.ndarray, used: np.ndarray) -> np.ndarray:
     """Return bytes for each row, in the order of its values: so another unit of a column changes no order."""
     table = np.empty((used.size, X.shape[1] + 1))
-    table[:, :-1], table[:, -1] = X if used.size == X.shape[0] else X[used], y[used]
+    table[:, :-1], table[:, -1] = X if used.size == X.shape[0] else X[used], y
+    return _sorting_bytes(table)
+
+
+def _sorting_bytes(table: np.ndarray) -> np.ndarray:
+    """Return bytes that compare as the rows of a table do; the table is overwritten."""
     table += 0.0  # -0.0 is 0.0
     bits = table.view(np.uint64)
     # Negative numbers have the larger bits the smaller they are; bytes are compared from the first on.
@@ -119,6 +158,6 @@ def _sparse_keys(X: Any, y: np.ndarray, used: np.ndarray) -> np.ndarray:
     keys = np.empty(used.size, dtype=object)
     for i in range(used.size):
         entries = slice(X.indptr[i], X.indptr[i + 1])
-        label = np.float64(y[used[i]]).tobytes()
+        label = np.float64(y[i]).tobytes()
         keys[i] = label + X.indices[entries].astype(np.int64).tobytes() + X.data[entries].astype(np.float64).tobytes()
     return keys

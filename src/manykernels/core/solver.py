@@ -94,6 +94,9 @@ class Solver:
         Whether it takes a ``random_state``: a seed, or None where nobody gave one.
     for_family : bool
         Whether it learns from a family of kernels, and not from a list.
+    separate : Solver or None
+        What learns many tasks at once, each with weights of its own, where it can; None: they are learned one by one.
+        It returns a SeparateTasks.
 
     Examples
     --------
@@ -110,6 +113,7 @@ class Solver:
     need: Callable[[Sizes, Any, Any], Need] = needs_two_matrices
     draws: bool = False
     for_family: bool = False
+    separate: Solver | None = None
 
     def __call__(self, problem: Any, **options: Any) -> Any:
         """Solve a problem that suits it; any other is refused before any work, here and not in the function."""

@@ -34,8 +34,10 @@ def one_vs_rest(codes: np.ndarray, n_classes: int) -> np.ndarray:
     return np.array([np.where(codes == c, 1.0, -1.0) for c in tasks])
 
 
-def offset_of(mean: float, loss: Any, fit_intercept: bool) -> float:
+def offset_of(mean: Any, loss: Any, fit_intercept: bool) -> Any:
     """Return what is subtracted from targets with this mean: an offset that the intercept takes up only costs digits.
+
+    Of several outputs both are arrays of shape (n_outputs,).
 
     Examples
     --------
@@ -44,20 +46,22 @@ def offset_of(mean: float, loss: Any, fit_intercept: bool) -> float:
     >>> offset_of(5.0, Squared(), True), offset_of(5.0, Squared(), False), offset_of(5.0, Hinge(), True)
     (5.0, 0.0, 0.0)
     """
-    return float(mean) if fit_intercept and loss.shifts else 0.0
+    return mean if fit_intercept and loss.shifts else 0.0
 
 
 @dataclass(frozen=True)
 class Targets:
     """How targets become tasks, wherever they are: -1 and 1 for each class, or numbers; and the weights of the losses.
 
+    Numbers of shape (n, n_outputs) are a task for each output.
+
     Attributes
     ----------
-    C : float
+    C : float or ndarray of shape (n_outputs,)
     classes : ndarray or None
     factors : ndarray of shape (n_classes,) or None
         Weights of the classes.
-    offset : float
+    offset : float or ndarray of shape (n_outputs,)
         Subtracted from numbers.
 
     Examples
@@ -68,10 +72,10 @@ class Targets:
     (array([[ 1., -1.]]), array([[20., 10.]]))
     """
 
-    C: float
+    C: Any
     classes: np.ndarray | None = None
     factors: np.ndarray | None = None
-    offset: float = 0.0
+    offset: Any = 0.0
 
     @property
     def n_tasks(self) -> int:
@@ -90,7 +94,42 @@ class Targets:
     def tasks(self, y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the targets and the weights of the losses, both of shape (n_tasks, n)."""
         if self.classes is None:
-            targets = (y.astype(np.float64) - self.offset)[None, :]
+            targets = np.array(np.atleast_2d(y.T), dtype=np.float64, order="C")
+            targets -= np.reshape(self.offset, (-1, 1))
         else:
             targets = one_vs_rest(self.codes(y), self.classes.size)
-        return targets, np.broadcast_to(self.costs(y, weight), targets.shape)
+        costs = np.multiply.outer(self.C, weight) if np.ndim(self.C) else self.costs(y, weight)
+        return targets, np.broadcast_to(costs, targets.shape)
+
+
+@dataclass(frozen=True)
+class LabelTargets:
+    """How a matrix of labels becomes tasks: one for each label, 1 where a sample has it and -1 where it does not.
+
+    Attributes
+    ----------
+    C : float
+    factors : ndarray of shape (2, n_labels) or None
+        Weights of the samples without each label, and of those with it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.core.targets import LabelTargets
+    >>> y, C = LabelTargets(10.0).tasks(np.array([[0, 1], [1, 1]]), np.ones(2))
+    >>> y
+    array([[-1.,  1.],
+           [ 1.,  1.]])
+    """
+
+    C: float
+    factors: np.ndarray | None = None
+    offset: float = 0.0
+
+    def tasks(self, y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the targets and the weights of the losses, both of shape (n_labels, n)."""
+        has_label = np.ascontiguousarray(y.T) > 0
+        costs = np.broadcast_to(self.C * weight, has_label.shape)
+        if self.factors is not None:
+            costs = costs * np.where(has_label, self.factors[1][:, None], self.factors[0][:, None])
+        return np.where(has_label, 1.0, -1.0), costs

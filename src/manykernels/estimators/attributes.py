@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from manykernels.core.notices import warn
 from manykernels.core.protocols import Bank
-from manykernels.core.results import Certificate, Result, total
+from manykernels.core.results import Certificate, Machine, Result, total
 from manykernels.core.samples import Samples
 from manykernels.estimators.predictor import Predictor
 from manykernels.kernels.lazy_names import sums_by_group
@@ -41,19 +41,22 @@ def set_support(model: Any, beta: np.ndarray) -> None:
     model.dual_coef_ = beta[:, model.support_]
 
 
-def set_machines(model: Any, bank: Bank, results: list[Result], samples: Samples | None, offset: float) -> None:
+def set_machines(model: Any, bank: Bank, results: list[Result], samples: Samples | None, offset: Any) -> None:
     """Set all that kernel machines have learned: one result for all tasks, or one for each.
 
-    ``offset`` goes to the intercepts. Without samples, their rows are elsewhere, and so are the dual coefficients.
+    ``offset`` goes to the intercepts, one for all tasks or one for each. Without samples, their rows are elsewhere, and
+    so are the dual coefficients.
     """
-    machines = [replace(r.machine, intercept=r.machine.intercept + offset) for r in results]
-    model.intercept_ = np.concatenate([machine.intercept for machine in machines])
+    model.intercept_ = np.concatenate([result.machine.intercept for result in results]) + offset
+    ends = np.cumsum([result.machine.intercept.size for result in results])[:-1]
+    intercepts = np.split(model.intercept_, ends)
+    machines = [replace(r.machine, intercept=b) for r, b in zip(results, intercepts, strict=True)]
     beta, rows, n_train = np.zeros((model.intercept_.size, 0)), np.zeros(0, np.int64), 0
     if samples is not None:
         beta = samples.spread(np.vstack([machine.beta for machine in machines]))
         rows, n_train = samples.rows, samples.owner.size
     model._predictors = [
-        Predictor.of(bank.learned(result.weights, machine), result.weights, rows, n_train)
+        _predictor(bank, result.weights, machine, rows, n_train)
         for result, machine in zip(results, machines, strict=True)
     ]
     weights = np.array([result.weights for result in results])
@@ -63,19 +66,35 @@ def set_machines(model: Any, bank: Bank, results: list[Result], samples: Samples
     vars(model).update(bank.attributes)
 
 
+def _predictor(bank: Bank, weights: np.ndarray, machine: Machine, rows: np.ndarray, n_train: int) -> Predictor:
+    """Return the predictor of tasks that share their weights, or have a row of them each: shares of the largest."""
+    if weights.ndim == 1:
+        return Predictor.of(bank.learned(weights, machine), weights, rows, n_train)
+    largest = weights.max(axis=0)
+    active = np.flatnonzero(largest > 0)
+    predictor = Predictor.of(bank.learned(largest, machine), largest, rows, n_train)
+    return replace(predictor, shares=np.ascontiguousarray((weights[:, active] / largest[active]).T))
+
+
 def _set_outcome(model: Any, results: list[Result]) -> None:
     """Set the sums of the certificates and of the work."""
     certificate = total([result.certificate for result in results])
     set_certificate(model, certificate, all(result.exact for result in results))
+    model.converged_ = model.converged_ and all(result.gaps is None or result.converged for result in results)
     if np.isnan(certificate.gap):  # a problem without a dual
         model.converged_ = all(result.converged for result in results)
+    if np.ndim(model.weights_) > 1:
+        parts = [result.gaps if result.gaps is not None else [result.certificate.gap] for result in results]
+        model.gaps_ = np.concatenate(parts).astype(np.float64)
     model.n_iter_ = max(result.n_iter for result in results)
     model.n_inner_solves_ = sum(result.n_inner_solves for result in results)
     model.trace_ = [step for result in results for step in result.trace]
 
 
 def gap_in_words(model: Any) -> str:
-    """Return how far a model came, as its warning states it."""
+    """Return how far a model came, as its warning states it: where all together are near enough, the worst of all."""
+    if model.gap_ <= model.tol and hasattr(model, "gaps_"):
+        return f"relative duality gap {model.gaps_.max():.2e} of an output, above tol={model.tol:.2e}"
     return f"relative duality gap {model.gap_:.2e}, above tol={model.tol:.2e}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from manykernels.banks.definiteness import check_combination
 from manykernels.core.protocols import Bank
 from manykernels.core.results import Result
 from manykernels.core.solver import Solver
-from manykernels.core.targets import Targets
+from manykernels.core.targets import LabelTargets, Targets
 from manykernels.estimators.attributes import gap_in_words, set_machines, warn_not_converged
 from manykernels.estimators.by_family import from_family
 from manykernels.estimators.by_list import from_list
@@ -27,7 +28,7 @@ from manykernels.estimators.by_rows import (
 from manykernels.estimators.contributions import ContributionsMixin
 from manykernels.estimators.kernel_estimator import KernelEstimator
 from manykernels.estimators.loss_and_norm import find_norm
-from manykernels.estimators.parameters import FAMILY_NEEDS, check_needs, check_parameters
+from manykernels.estimators.parameters import FAMILY_NEEDS, Check, check_needs, check_parameters
 from manykernels.estimators.running import check_costs, with_digits
 from manykernels.estimators.settings import Settings
 from manykernels.estimators.solvers import find_solver
@@ -44,7 +45,10 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
 
     # -- parameters -----------------------------------------------------------------------------------------
 
+    _takes_matrix = True
+    _checks: Mapping[str, Check] = {}
     # What a fit sets, besides what all estimators have.
+    n_outputs_: int
     dual_coef_: np.ndarray
     support_: np.ndarray
     intercept_: np.ndarray
@@ -62,7 +66,7 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
     n_jobs: int | None = None
 
     def _check_parameters(self) -> None:
-        check_parameters(self)
+        check_parameters(self, self._checks)
         solver, norm = self._solver(), self._norm()
         if self._has_family:
             check_needs(self, "A family of kernels", FAMILY_NEEDS)
@@ -160,19 +164,19 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
         A warm start carries the bank and the weights from one fit to the next. Returns whether Ctrl-C ended the fit
         early.
         """
+        if training.n_outputs is not None:
+            self.n_outputs_ = training.n_outputs
         targets = self._targets(training)
         settings = self._settings()
         bank, results = with_digits(settings, self._learner(settings, training, targets, warm), warm)
         warm.weights = [result.weights for result in results]
         return self._set_learned(bank, results, training, targets.offset)
 
-    def _targets(self, training: Any) -> Targets:
+    def _targets(self, training: Any) -> Targets | LabelTargets:
         """Return how the targets become tasks, wherever they are; set the classes, if there are any."""
         raise NotImplementedError
 
-    def _learner(
-        self, settings: Settings, training: Training | RowTraining, targets: Targets, warm: WarmStart
-    ) -> Learner:
+    def _learner(self, settings: Settings, training: Training | RowTraining, targets: Any, warm: WarmStart) -> Learner:
         """Return what learns from kernels in a precision: of a list, of a family, or of rows on workers."""
         if isinstance(training, RowTraining):
             return from_rows(settings, training, targets, warm)
@@ -182,11 +186,11 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
             return from_family(settings, training.data(), y, C, targets.offset)
         return from_list(settings, training.data(), y, C, targets.offset, warm)
 
-    def _set_learned(self, bank: Bank, results: list[Result], training: Any, offset: float) -> bool:
+    def _set_learned(self, bank: Bank, results: list[Result], training: Any, offset: Any) -> bool:
         """Look at the learned kernels, set the attributes and warn; return whether Ctrl-C ended the fit early."""
         interrupted = any(result.interrupted for result in results)
         for result in results if not interrupted else ():  # after Ctrl-C nothing more is computed
-            check_combination(bank, result.weights)
+            check_combination(bank, np.atleast_2d(result.weights).mean(axis=0))
         set_machines(self, bank, results, training.samples, offset)
         if not self.converged_:
             self._warn_not_converged(interrupted)
@@ -202,6 +206,11 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
             reached = f"objective {self.objective_:.6g} with a projected gradient above tol={self.tol:.2e} of it"
         steps = f"iterations (max_iter={self.max_iter})"
         warn_not_converged(self, steps, reached, remedy, interrupted=interrupted)
+
+    @property
+    def _has_matrix(self) -> bool:
+        """Whether the targets of the fit were a matrix."""
+        return hasattr(self, "n_outputs_")
 
     # -- kernels --------------------------------------------------------------------------------------------
 

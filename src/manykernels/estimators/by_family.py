@@ -18,7 +18,7 @@ from manykernels.estimators.warm_start import Learner
 from manykernels.outer.family import FamilyProblem
 
 
-def from_family(settings: Settings, data: Data, y: np.ndarray, C: np.ndarray, offset: float) -> Learner:
+def from_family(settings: Settings, data: Data, y: np.ndarray, C: np.ndarray, offset: Any) -> Learner:
     """Return what learns from a family in a precision, for tasks y and C of shape (n_tasks, n_distinct).
 
     The family is bound in that precision, since its search computes with the kernels that it is made of. What learns

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -19,25 +20,29 @@ from manykernels.core.results import Result
 from manykernels.core.rows import CheckedRows
 from manykernels.core.solver import Need, Sizes
 from manykernels.estimators.loss_and_norm import of_groups
-from manykernels.estimators.running import first_precision, print_placement, solve
+from manykernels.estimators.running import first_precision, print_placement, solve, solve_separately
 from manykernels.estimators.settings import Settings
 from manykernels.estimators.warm_start import Learner, Listed, WarmStart
 from manykernels.kernels import Gaussian, KernelBank, ParametricKernel
 from manykernels.kernels.standard import as_bank
 from manykernels.norms import Norm
+from manykernels.outer.separate_tasks import learns_together
 from manykernels.problem import Problem
 
 
-def from_list(settings: Settings, data: Data, y: np.ndarray, C: np.ndarray, offset: float, warm: WarmStart) -> Learner:
+def from_list(settings: Settings, data: Data, y: np.ndarray, C: np.ndarray, offset: Any, warm: WarmStart) -> Learner:
     """Return what learns in a precision, for tasks y and C of shape (n_tasks, n_distinct)."""
-    shape = (y.shape[0], y.shape[1])
+    shape, offsets = (y.shape[0], y.shape[1]), np.broadcast_to(offset, y.shape[:1])
     tasks = [slice(None)] if shares_weights(settings, shape) else [slice(t, t + 1) for t in range(y.shape[0])]
 
     def learn(precision: str) -> tuple[Bank, list[Result]]:
         bank = _warm_bank(settings, warm, data, shape, precision)
         bound = of_groups(settings.norm, bank.groups)
         # A parametric bank offers less than a finite one; solvers ask for what they need.
-        problems = [Problem(bank, settings.loss, bound, y[t], C[t], settings.fit_intercept, offset) for t in tasks]
+        whole = Problem(bank, settings.loss, bound, y, C, settings.fit_intercept, offsets)
+        if len(tasks) > 1 and learns_together(settings.solver, whole):
+            return bank, [solve_separately(settings, whole, warm.rows(whole))]
+        problems = [Problem(bank, settings.loss, bound, y[t], C[t], settings.fit_intercept, offsets[t]) for t in tasks]
         try:
             return bank, solve(settings, problems, warm.starts(problems))
         except np.linalg.LinAlgError:

@@ -19,7 +19,7 @@ from manykernels.estimators.loss_and_norm import of_groups
 from manykernels.estimators.running import check_costs, print_placement, solve
 from manykernels.estimators.settings import Settings
 from manykernels.estimators.solvers import SOLVERS
-from manykernels.estimators.training import set_columns
+from manykernels.estimators.training import is_matrix, set_columns
 from manykernels.estimators.warm_start import Learner, WarmStart
 from manykernels.kernels import KernelBank
 from manykernels.kernels.approximate import Approximation
@@ -45,6 +45,8 @@ class RowTraining:
     kernels : KernelBank
     samples : None
         Which are here.
+    n_outputs : None
+        There is one target for each row.
     """
 
     client: Any
@@ -52,6 +54,7 @@ class RowTraining:
     table: Any
     kernels: KernelBank
     samples: None = None
+    n_outputs: None = None
 
     @property
     def class_counts(self) -> tuple[np.ndarray, np.ndarray]:
@@ -92,6 +95,10 @@ def in_memory(memory_budget: Any, X: Any, y: Any, sample_weight: Any, needs: str
 
 def read_on_workers(estimator: Any, client: Any, X: Any, y: Any, sample_weight: Any) -> RowTraining:
     """Return rows that are on workers, after the checks that are made there."""
+    if is_matrix(estimator, y, numeric=False):
+        raise ValueError(
+            "y of several columns needs the rows in this process: with rows on Dask workers, fit one column at a time."
+        )
     allow_nan = estimator.missing == "ignore"
     source, table = on_workers.load_rows(client, X, y, sample_weight, allow_nan)
     set_columns(estimator, source.shape[1], None if table is None else table.columns)

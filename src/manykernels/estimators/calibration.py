@@ -14,7 +14,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import expit, logsumexp, softmax
 from sklearn.base import clone
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils import _safe_indexing
 
 from manykernels.core.notices import shown, warn
@@ -63,6 +63,19 @@ def logistic_probabilities(decisions: np.ndarray) -> np.ndarray:
     return np.where(total > 0, positive / np.where(total > 0, total, 1.0), probabilities(decisions, 1.0))
 
 
+def label_probabilities(decisions: np.ndarray, scale: float) -> np.ndarray:
+    """Return the probability of each label, of which a sample may have many, for decisions of shape (n, n_labels).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manykernels.estimators.calibration import label_probabilities
+    >>> label_probabilities(np.array([[0.0, 0.0]]), 1.0)
+    array([[0.5, 0.5]])
+    """
+    return expit(scale * decisions)
+
+
 def held_out_scale(estimator: MKLClassifier, training: Training) -> float | None:
     """Return the s of the module's docstring, None if Ctrl-C ended the fit to a fold early.
 
@@ -71,6 +84,12 @@ def held_out_scale(estimator: MKLClassifier, training: Training) -> float | None
     part, and the warning says so.
     """
     X, y, weight = _taken(training.table, training.samples.rows), training.target, training.samples.weight
+    if training.n_outputs is not None:
+        if len(y) < 2:
+            raise ValueError("probability=True needs at least 2 distinct samples, to hold one out.")
+        folds = KFold(min(_FOLDS, len(y)), shuffle=True, random_state=estimator.random_state)
+        decisions = _held_out_decisions(estimator, X, y, weight, [test for _, test in folds.split(y)])
+        return None if decisions is None else _most_likely_scale_of_labels(decisions, y, weight)
     classes, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
     single = counts[codes] < 2
     if single.any():
@@ -79,17 +98,29 @@ def held_out_scale(estimator: MKLClassifier, training: Training) -> float | None
     if single.all():
         raise ValueError("probability=True needs a class with at least 2 distinct samples, to hold one out.")
     divisible = np.flatnonzero(~single)
-    folds = StratifiedKFold(min(_FOLDS, counts[counts >= 2].min()), shuffle=True, random_state=estimator.random_state)
-    decisions = np.zeros((y.size, 1 if classes.size == 2 else classes.size))
-    for _, fold in folds.split(divisible, codes[divisible]):
-        test = divisible[fold]
-        train = np.setdiff1d(np.arange(y.size), test)
+    parts = StratifiedKFold(min(_FOLDS, counts[counts >= 2].min()), shuffle=True, random_state=estimator.random_state)
+    tests = [divisible[fold] for _, fold in parts.split(divisible, codes[divisible])]
+    decisions = _held_out_decisions(estimator, X, y, weight, tests)
+    if decisions is None:
+        return None
+    return _most_likely_scale(decisions[divisible], codes[divisible], weight[divisible])
+
+
+def _held_out_decisions(
+    estimator: MKLClassifier, X: Any, y: np.ndarray, weight: np.ndarray, tests: list[np.ndarray]
+) -> np.ndarray | None:
+    """Return the decisions for the samples of each part by a fit to the others, else 0; None after Ctrl-C."""
+    decisions: np.ndarray | None = None
+    for test in tests:
+        train = np.setdiff1d(np.arange(len(y)), test)
         model = clone(estimator).set_params(probability=False)
         data = model._read(_safe_indexing(X, train), y[train], weight[train])
         if model._fit_to(data, WarmStart()):
             return None
-        decisions[test] = model._decisions(_safe_indexing(X, test))
-    return _most_likely_scale(decisions[divisible], codes[divisible], weight[divisible])
+        values = model._decisions(_safe_indexing(X, test))
+        decisions = np.zeros((len(y), values.shape[1])) if decisions is None else decisions
+        decisions[test] = values
+    return decisions
 
 
 def _taken(X: Any, rows: np.ndarray) -> Any:
@@ -105,5 +136,15 @@ def _most_likely_scale(decisions: np.ndarray, codes: np.ndarray, weight: np.ndar
     def cost(log_scale: float) -> float:
         scale = np.exp(log_scale)
         return float(weight @ (logsumexp(scale * scores, axis=1) - scale * chosen))
+
+    return float(np.exp(minimize_scalar(cost, bounds=_LOG_RANGE, method="bounded").x))
+
+
+def _most_likely_scale_of_labels(decisions: np.ndarray, y: np.ndarray, weight: np.ndarray) -> float:
+    """Return the s that maximizes the weighted likelihood of the labels, of shape (n, n_labels)."""
+    margins = np.where(y > 0, decisions, -decisions)
+
+    def cost(log_scale: float) -> float:
+        return float(weight @ np.logaddexp(0.0, -np.exp(log_scale) * margins).sum(axis=1))
 
     return float(np.exp(minimize_scalar(cost, bounds=_LOG_RANGE, method="bounded").x))

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils import compute_class_weight
 
 from manykernels.core.notices import shown
-from manykernels.core.targets import Targets
+from manykernels.core.targets import LabelTargets, Targets
 
 
 def check_classes(classes: np.ndarray) -> np.ndarray:
@@ -16,6 +16,12 @@ def check_classes(classes: np.ndarray) -> np.ndarray:
     if classes.size < 2:
         raise ValueError(f"y must hold at least 2 classes, got 1 class: {shown(classes[0])}.")
     return classes
+
+
+def label_targets_of(estimator: Any, training: Any) -> LabelTargets:
+    """Return how the labels of the training data become tasks; its classes are the numbers of their columns."""
+    estimator.classes_ = np.arange(training.n_outputs)
+    return LabelTargets(estimator.C, _label_weights(estimator.class_weight, training))
 
 
 def targets_of(estimator: Any, training: Any) -> Targets:
@@ -33,6 +39,21 @@ def _class_weights(given: Any, classes: np.ndarray, counts: np.ndarray) -> np.nd
     if not np.all((factors > 0) & np.isfinite(factors)):
         raise ValueError(f"class_weight must hold positive numbers, got {given!r}.")
     return factors
+
+
+def _label_weights(given: Any, training: Any) -> np.ndarray | None:
+    """Return the weights of the samples without and with each label, (2, n_labels); a dict is for all labels alike.
+
+    "balanced" gives both the same sum; a label that all or no samples have leaves them as they are.
+    """
+    if given is None:
+        return None
+    if isinstance(given, str) and given == "balanced":
+        weight = training.samples.weight
+        positive = weight @ training.target
+        counts = np.array([weight.sum() - positive, positive])
+        return np.where(np.all(counts > 0, axis=0), weight.sum() / (2 * np.maximum(counts, 1e-300)), 1.0)
+    return np.tile(_class_weights(given, np.arange(2), np.ones(2))[:, None], training.n_outputs)
 
 
 def labels_of(classes: np.ndarray, decisions: np.ndarray) -> np.ndarray:

@@ -10,10 +10,15 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from manykernels.core.notices import warn
-from manykernels.core.targets import Targets
+from manykernels.core.targets import LabelTargets, Targets
 from manykernels.estimators.base import BaseMKL
-from manykernels.estimators.calibration import held_out_scale, logistic_probabilities, probabilities
-from manykernels.estimators.classes import labels_of, targets_of
+from manykernels.estimators.calibration import (
+    held_out_scale,
+    label_probabilities,
+    logistic_probabilities,
+    probabilities,
+)
+from manykernels.estimators.classes import label_targets_of, labels_of, targets_of
 from manykernels.estimators.loss_and_norm import find_loss, gives_probabilities
 from manykernels.estimators.parameters import keep
 from manykernels.estimators.warm_start import WarmStart
@@ -34,7 +39,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         1/2 N(||f_1||, ..., ||f_m||)^2 + C sum_i loss(y_i, sum_k f_k(x_i) + b)
 
     and reports a duality gap that encloses the optimum. Several classes are
-    learned one against the rest.
+    learned one against the rest; of many labels, each against its absence.
 
     Parameters
     ----------
@@ -78,7 +83,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         any other whose ``gives_probabilities`` says so.
     class_weight : dict, "balanced" or None, default None
     shared_weights : bool, default True
-        Learn one kernel for all classes; False: one for each class.
+        Learn one kernel for all classes or labels; False: one for each.
     tol : float, default 1e-3
         Relative duality gap to reach.
     max_iter : int, default 1000
@@ -119,6 +124,11 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         Rows of the training data that are support vectors.
     intercept_ : ndarray of shape (n_problems,)
     classes_ : ndarray of shape (n_classes,)
+        For a matrix of labels 0, ..., n_labels - 1.
+    n_outputs_ : int
+        Only for a matrix of labels: how many there are.
+    gaps_ : ndarray of shape (n_problems,)
+        Only with weights that are not shared: the duality gap of each class or label.
     objective_, dual_objective_, gap_ : float
         The optimum lies between the two objectives; ``gap_`` is their relative difference, and what rounding may add.
     gap_is_exact_ : bool
@@ -208,8 +218,8 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
             self.temperature_scale_ = scale
         return interrupted
 
-    def _targets(self, training: Any) -> Targets:
-        return targets_of(self, training)
+    def _targets(self, training: Any) -> Targets | LabelTargets:
+        return targets_of(self, training) if training.n_outputs is None else label_targets_of(self, training)
 
     def _loss(self) -> Loss:
         return find_loss(self, of_classes=True)
@@ -224,19 +234,19 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
 
         Returns
         -------
-        ndarray of shape (n_samples,) for two classes, else (n_samples, n_classes)
+        ndarray of shape (n_samples,) for two classes, else (n_samples, n_classes), or (n_samples, n_labels)
         """
         decisions = self._decisions(X)
-        return decisions[:, 0] if self.classes_.size == 2 else decisions
+        return decisions[:, 0] if self.classes_.size == 2 and not self._has_matrix else decisions
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the class of each sample, shape (n_samples,)."""
+        """Return the class of each sample, shape (n_samples,), or 0 and 1 of shape (n_samples, n_labels)."""
         decisions = self.decision_function(X)
-        return labels_of(self.classes_, decisions)
+        return (decisions > 0).astype(np.int64) if self._has_matrix else labels_of(self.classes_, decisions)
 
     @available_if(_gives_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of each class, shape (n_samples, n_classes).
+        """Return the probability of each class, shape (n_samples, n_classes), or of each label, (n_samples, n_labels).
 
         From a loss that gives probabilities, such as the logistic one, directly (several classes: the sigmoids of the
         classes, scaled to sum 1), otherwise by temperature scaling on held-out folds. The most probable class is the
@@ -244,6 +254,13 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         """
         check_is_fitted(self)
         decisions = self._decisions(X)
+        if self._has_matrix:
+            return label_probabilities(decisions, self.temperature_scale_)
         if self.gives_probabilities_:
             return logistic_probabilities(decisions)
         return probabilities(decisions, self.temperature_scale_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags

@@ -34,7 +34,7 @@ class Arrays:
 
 
 def without_numpy(value: Any) -> Any:
-    """Return a JSON-able value: NumPy numbers become Python's.
+    """Return a JSON-able value: NumPy numbers become Python's, and arrays lists of them.
 
     Examples
     --------
@@ -45,6 +45,8 @@ def without_numpy(value: Any) -> Any:
     """
     if isinstance(value, np.generic):
         return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
     return list(value) if isinstance(value, Sequence) and not isinstance(value, (str, list)) else value
 
 
@@ -90,6 +92,7 @@ def _predictor_arrays(predictor: Predictor) -> dict[str, np.ndarray]:
         "rows": predictor.rows,
         "vectors": predictor.vectors,
         "mean": predictor.mean,
+        "shares": predictor.shares,
     }
     return {name: array for name, array in arrays.items() if array is not None}
 
@@ -181,6 +184,7 @@ def decode_predictor(
         int(entry["n_train"]),
         arrays.get(f"{prefix}vectors"),
         arrays.get(f"{prefix}mean"),
+        arrays.get(f"{prefix}shares"),
     )
     _check_fit(predictor, n_features, n_kernels)
     return predictor
@@ -206,6 +210,7 @@ def _check_fit(predictor: Predictor, n_features: int, n_kernels: int) -> None:
         (kernel.totals, (n_bound,)),
         (kernel.share, (n_kept,)),
         (predictor.vectors, (n_tasks, -1)),
+        (predictor.shares, (n_bound, n_tasks)),
         (predictor.mean, None if predictor.vectors is None else (predictor.vectors.shape[-1],)),
     ):
         if numbers is not None:

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import is_classifier, is_regressor
-from sklearn.metrics import check_scoring
+from sklearn.metrics import check_scoring, r2_score
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
@@ -38,7 +38,7 @@ class _Chooser(BaseMKL):
     """The search that both estimators share."""
 
     _single: type[BaseMKL]
-    C_: float
+    C_: Any
     norm_: Any
     scores_: np.ndarray
     best_score_: float
@@ -68,7 +68,7 @@ class _Chooser(BaseMKL):
         Parameters
         ----------
         X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
-        y : array of shape (n_samples,)
+        y : array of shape (n_samples,), (n_samples, n_outputs) or (n_samples, n_labels)
         sample_weight : array of shape (n_samples,), optional
 
         Returns
@@ -88,15 +88,35 @@ class _Chooser(BaseMKL):
                 weight = read_weight(sample_weight, checked)
             if checked.shape[0] > 1:  # else let the estimator say what is wrong
                 self.scores_ = self._cross_validate(single, X, y, weight)
-                place = np.unravel_index(int(np.argmax(self.scores_.mean(axis=2))), self.scores_.shape[:2])
-                self.norm_ = self.norms[place[0]]
-                self.C_ = float(np.sort(np.asarray(self.Cs, dtype=float))[place[1]])
-                self.best_score_ = float(self.scores_[place].mean())
+                self._choose(self.scores_.mean(axis=2))
                 single.set_params(C=self.C_, norm=self.norm_)
             single.fit(X, y, weight)
             self.__dict__.update({k: v for k, v in vars(single).items() if k.endswith("_") or k == "_predictors"})
             self.best_estimator_ = single
         return self
+
+    def _choose(self, means: np.ndarray) -> None:
+        """Set the norm and the C with the best mean score, of shape (n_norms, n_Cs).
+
+        Outputs that have scores of their own, (n_norms, n_Cs, n_outputs), have their own C, and the norm is that for
+        which they are best together.
+        """
+        norm = int(np.argmax(means.max(axis=1).reshape(means.shape[0], -1).mean(axis=1)))
+        places = means[norm].argmax(axis=0)
+        chosen = np.sort(np.asarray(self.Cs, dtype=float))[places]
+        self.norm_, self.C_ = self.norms[norm], chosen if chosen.ndim else float(chosen)
+        self.best_score_ = float(means[norm].max(axis=0).mean())
+
+    def _scorer(self, single: BaseMKL, y: np.ndarray) -> Callable:
+        """Return what scores a model: by one number, or by one for each output that has weights and a C of its own."""
+        if y.ndim == 1 or single.shared_weights or not is_regressor(single):
+            return check_scoring(single, scoring=self.scoring)
+        if self.scoring is not None:
+            raise ValueError(
+                f"scoring={self.scoring!r} compares whole models: with shared_weights=False each output has a C of its "
+                "own, by its R2, which is scoring=None."
+            )
+        return _r2_of_outputs
 
     def save(self, path: Any, extra: dict | None = None) -> None:
         """Write the chosen model to a file; :func:`manykernels.load` returns it without the search."""
@@ -106,7 +126,7 @@ class _Chooser(BaseMKL):
     def _cross_validate(self, single: BaseMKL, X: Any, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """Return the scores, shape (n_norms, n_Cs, n_folds)."""
         folds = check_cv(self.cv, y, classifier=is_classifier(self))
-        scorer = check_scoring(single, scoring=self.scoring)
+        scorer = self._scorer(single, y)
         parameters = single.get_params(deep=False)
         if self.scoring is None and "probability" in parameters:
             parameters["probability"] = False  # accuracy needs none
@@ -117,7 +137,7 @@ class _Chooser(BaseMKL):
         n_jobs, settings = side_by_side(single, X, len(splits) - 1)
         single = type(single)(**{**parameters, **settings})
 
-        def run(fold: int, trail: dict) -> tuple[list[float], dict]:
+        def run(fold: int, trail: dict) -> tuple[list, dict]:
             tell = partial(_tell, fold * points, len(splits) * points, fold) if n_jobs == 1 or fold == 0 else None
             return _score_fold(single, scorer, X, y, weight, splits[fold], self.Cs, self.norms, trail, tell)
 
@@ -132,8 +152,13 @@ class _Chooser(BaseMKL):
             )
             rest = Parallel(n_jobs=n_jobs)(jobs)
             reached(len(splits) * points, len(splits) * points, "all folds")
-        scores = [first, *(scores_of for scores_of, _ in rest)]
-        return np.array(scores).T.reshape(len(self.norms), len(self.Cs), -1)
+        scores = np.array([first, *(scores_of for scores_of, _ in rest)])
+        by_point = np.moveaxis(scores, 0, 1)
+        return by_point.reshape(len(self.norms), len(self.Cs), *by_point.shape[1:])
+
+
+def _r2_of_outputs(model: Any, X: Any, y: np.ndarray, sample_weight: np.ndarray | None = None) -> np.ndarray:
+    return np.asarray(r2_score(y, model.predict(X), sample_weight=sample_weight, multioutput="raw_values"))
 
 
 def _tell(before: int, total: int, fold: int, place: int, title: str) -> None:
@@ -152,7 +177,7 @@ def _score_fold(
     norms: Sequence[Any],
     trail: dict,
     tell: Callable[[int, str], None] | None = None,
-) -> tuple[list[float], dict]:
+) -> tuple[list, dict]:
     """Return the scores along the path on one fold, and the weights that were found; ``trail`` has some to start from.
 
     ``tell(place, title)`` is called at each point. A score that is not a finite number is refused: it can be compared
@@ -166,9 +191,10 @@ def _score_fold(
         if point.interrupted:  # what is half learned is not compared with anything
             raise KeyboardInterrupt
         scores.append(scorer(point.model, X_test, y_test, **left_out))
-        if not np.isfinite(scores[-1]):
+        if not np.all(np.isfinite(scores[-1])):
+            worst = float(np.min(scores[-1]))  # NaN if there is one
             raise ValueError(
-                f"scoring must give a finite number for each fold, got {scores[-1]:g} for one of {len(test)} held-out "
+                f"scoring must give a finite number for each fold, got {worst:g} for one of {len(test)} held-out "
                 f"row(s), at {point.title}: take larger folds or another scoring."
             )
         if tell is not None:
@@ -266,7 +292,9 @@ class MKLRegressorCV(_Chooser, MKLRegressor):
     Attributes
     ----------
     C_, norm_, scores_, best_score_
-        As for :class:`MKLClassifierCV`, and those of :class:`MKLRegressor`.
+        As for :class:`MKLClassifierCV`, and those of :class:`MKLRegressor`. With several outputs and
+        ``shared_weights=False``, ``C_`` is of shape (n_outputs,), each chosen by the R2 of its output, and ``scores_``
+        of shape (n_norms, n_Cs, n_folds, n_outputs); the norm is that for which they are best together.
 
     Examples
     --------

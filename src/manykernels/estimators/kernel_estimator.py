@@ -46,6 +46,8 @@ class KernelEstimator(BaseEstimator):
     converged_: bool
     n_iter_: int
     trace_: list[Step]
+    # Whether targets may be a matrix, with a column for each output.
+    _takes_matrix: bool = False
     # Of estimators that have no such parameter.
     approximation: Any = None
     center: bool = False
@@ -98,6 +100,8 @@ class KernelEstimator(BaseEstimator):
         ----------
         X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
         y : array of shape (n_samples,), or whatever a loss of your own takes, one for each sample
+            Or, for MKLRegressor, numbers of shape (n_samples, n_outputs), and for MKLClassifier 0 and 1 of shape
+            (n_samples, n_labels).
         sample_weight : array of shape (n_samples,), optional
             Multiplies C; a weight of 2 counts like two copies of a sample.
 
@@ -201,7 +205,7 @@ class KernelEstimator(BaseEstimator):
         X = self._checked(_in_memory(X))
         Z = X if Z is None else self._checked(_in_memory(Z))
         kernels = [predictor.pairwise(X, Z) for predictor in self._predictors]
-        return kernels[0] if len(kernels) == 1 else np.array(kernels)
+        return kernels[0] if len(kernels) == 1 else np.array(kernels)  # one predictor may hold those of all tasks
 
     @one_blas_thread()
     def kernel_matrices(self, X: Any, places: Any) -> np.ndarray:

@@ -34,6 +34,12 @@ def _check_combination(name: str, value: Any) -> None:
         check_choice(name, value, ("sum", "product"))
 
 
+def check_costs_of_outputs(name: str, value: Any) -> None:
+    """Raise ValueError unless a parameter is a positive number, or a list of such, one for each output."""
+    for cost in value if np.ndim(value) == 1 and np.size(value) else [value]:
+        check_number(name, cost, low=0, more=", or a list of such numbers, one for each output")
+
+
 def _check_jobs(name: str, value: Any) -> None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value == 0):
         raise ValueError(

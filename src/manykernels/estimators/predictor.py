@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,6 +42,8 @@ class Predictor:
     mean : ndarray of shape (n_map_features,) or None
         Of those features over the training samples, where the kernels are centered; their part of the predictions is
         in the intercept.
+    shares : ndarray of shape (n_active, n_tasks) or None
+        What each task has of the weight of each kernel, where they do not share them: a factor of its coefficients.
     """
 
     kernel: LearnedKernel
@@ -52,6 +54,7 @@ class Predictor:
     n_train: int
     vectors: np.ndarray | None = None
     mean: np.ndarray | None = None
+    shares: np.ndarray | None = None
 
     @classmethod
     def of(cls, learned: Kept, weights: np.ndarray, rows: np.ndarray, n_train: int) -> Predictor:
@@ -74,10 +77,16 @@ class Predictor:
         """
         if self.vectors is not None:
             return predict_from_features(self.kernel, X, self.vectors, device).T + self.intercept
-        return predict(self.kernel, X, self.coef, device).T + self.intercept
+        return predict(self.kernel, X, self.coef, device, self.shares).T + self.intercept
 
     def pairwise(self, X: Any, Z: Any) -> np.ndarray:
-        """Return the learned kernel of the rows of X with those of Z, shape (len(X), len(Z))."""
+        """Return the learned kernel of the rows of X with those of Z, shape (len(X), len(Z)).
+
+        Of tasks that do not share their weights there is one each, (n_tasks, len(X), len(Z)).
+        """
+        if self.shares is not None:
+            of_tasks = (replace(self.kernel, coefficients=self.kernel.coefficients * share) for share in self.shares.T)
+            return np.array([kernel.pairwise(X, Z) for kernel in of_tasks])
         if self.mean is None:
             return self.kernel.pairwise(X, Z)
         features, first = maps_of(self.kernel).transform(X)
@@ -129,7 +138,7 @@ class Predictor:
         Together with the intercept of :meth:`own_intercept` they are what :meth:`decision` returns.
         """
         if self.vectors is None:
-            for k, rows, values in self.kernel.parts(X, self.coef):
+            for k, rows, values in self.kernel.parts(X, self.coef, self.shares):
                 out[rows, :, owner[k]] += values.T
             return
         for rows, features, first in features_in_blocks(self.kernel, X, self.vectors.shape[1]):
@@ -141,7 +150,7 @@ class Predictor:
     def parts_from_stack(self, stack: np.ndarray, owner: np.ndarray, out: np.ndarray) -> None:
         """Do the same for kernels given as an array (n_kernels, n_test, n_train)."""
         for place, block in self._of_stack(stack):
-            out[:, :, owner[place]] += block @ (self.coef if self.coef.ndim == 2 else self.coef[place]).T
+            out[:, :, owner[place]] += block @ self._coef_of(place).T
 
     def own_intercept(self) -> np.ndarray:
         """Return what is added to the parts, shape (n_tasks,)."""
@@ -158,7 +167,7 @@ class Predictor:
         """
         out = np.tile(self.intercept, (stack.shape[1], 1))
         for place, block in self._of_stack(stack):
-            out += block @ (self.coef if self.coef.ndim == 2 else self.coef[place]).T
+            out += block @ self._coef_of(place).T
         return out
 
     def cross_from_stack(self, stack: np.ndarray) -> np.ndarray:
@@ -167,6 +176,11 @@ class Predictor:
         for _, block in self._of_stack(stack):
             out += block
         return out
+
+    def _coef_of(self, place: int) -> np.ndarray:
+        """Return the coefficients of the tasks for an active kernel, shape (n_tasks, n_kept)."""
+        coef = self.coef if self.coef.ndim == 2 else self.coef[place]
+        return coef if self.shares is None else self.shares[place][:, None] * coef
 
     def _of_stack(self, stack: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
         """Yield the place of each active kernel and its weighted values with the samples that are kept."""

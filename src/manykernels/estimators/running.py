@@ -19,6 +19,8 @@ from manykernels.core.samples import LEAST_WEIGHT
 from manykernels.estimators.settings import Settings
 from manykernels.estimators.warm_start import Learner, WarmStart
 from manykernels.outer.few_samples import solve_on_matrices
+from manykernels.outer.fewer_tasks import fewer_tasks, restored
+from manykernels.outer.separate_tasks import solve_together
 from manykernels.outer.zero_kernels import without_zero_kernels
 from manykernels.problem import Problem
 
@@ -125,6 +127,13 @@ def solve(settings: Settings, problems: list[Problem], starts: list[np.ndarray |
         return Parallel(n_jobs=1 if alone else settings.n_jobs, require="sharedmem")(jobs)
 
 
+def solve_separately(settings: Settings, problem: Problem, start: np.ndarray | None) -> Result:
+    """Solve the tasks of a problem together, each with weights of its own."""
+    with watched(settings), quiet():
+        result = solve_together(settings.solver, problem, tol=settings.tol, max_iter=settings.max_iter, start=start)
+        return checked(result)
+
+
 def _solve_one(
     settings: Settings, problem: Problem, start: np.ndarray | None, seed: int | None, interrupted: threading.Event
 ) -> Result:
@@ -135,7 +144,9 @@ def _solve_one(
     if solver.draws:
         options["random_state"] = seed
     with quiet():
-        result = checked(solve_on_matrices(solver, problem, **options) or solver(problem, **options))
+        fewer = fewer_tasks(problem)
+        result = solve_on_matrices(solver, fewer, **options) or solver(fewer, **options)
+        result = checked(result if fewer is problem else restored(problem, fewer, result, settings.tol))
     if result.interrupted:
         interrupted.set()
     return without_zero_kernels(problem, result)

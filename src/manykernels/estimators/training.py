@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
-from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
+from sklearn.utils import assert_all_finite, check_array, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
@@ -31,7 +31,7 @@ class Training:
         Where kernels look up their columns: the DataFrame that was given, else X.
     X : array, CSR matrix or CheckedRows of shape (n_samples, n_features)
         In units of the columns, where the kernels are for such; the table is as it was given.
-    y : sequence of n_samples targets
+    y : sequence of n_samples targets, or ndarray of shape (n_samples, n_outputs)
         Of all rows: classes, or numbers in double precision, or whatever a loss of a user's own takes.
     weight : ndarray of shape (n_samples,)
     samples : Samples
@@ -51,8 +51,13 @@ class Training:
         return classes, np.bincount(codes, self.samples.weight)
 
     @property
-    def mean(self) -> float:
-        """The mean of their targets."""
+    def n_outputs(self) -> int | None:
+        """How many columns the targets have; None where they are one value for each sample."""
+        return self.y.shape[1] if getattr(self.y, "ndim", 1) > 1 else None
+
+    @property
+    def mean(self) -> Any:
+        """The mean of their targets, of each output if there are several."""
         return weighted_mean(self.target, self.samples.weight)
 
     @property
@@ -73,16 +78,13 @@ def read_training(estimator: Any, given: Any, y: Any, sample_weight: Any) -> Tra
     numeric = not is_classifier(estimator)
     if is_on_disk(given) and estimator.approximation is not None:
         X = estimator._rows_on_disk(given, reset=True)
-        y = column_or_1d(y, warn=True)
+        y = check_array(y, accept_sparse="csr", dtype=None) if is_matrix(estimator, y) else column_or_1d(y, warn=True)
         assert_all_finite(y, input_name="y")
         check_consistent_length(X, y)
     else:
         X, y = read_rows(estimator, given, y, numeric=numeric)
-    if numeric:
-        y = np.asarray(y, dtype=np.float64)
-    else:
-        check_classification_targets(y)
-    values = y if numeric else np.unique(y, return_inverse=True)[1]
+    y = numbers_of(y) if numeric else classes_of(y)
+    values = y if numeric or y.ndim > 1 else np.unique(y, return_inverse=True)[1]
     return _distinct(estimator, given, X, y, values, sample_weight)
 
 
@@ -110,7 +112,41 @@ def _distinct(estimator: Any, given: Any, X: Any, y: Any, values: Any, sample_we
 def read_rows(estimator: Any, given: Any, y: Any, *, numeric: bool, reset: bool = True) -> tuple[Any, np.ndarray]:
     """Return X and y after scikit-learn's checks; ``reset`` is False for rows that follow others."""
     refuse_row_source(given)
-    return validate_data(estimator, given, y, reset=reset, y_numeric=numeric, **estimator._data_rules())
+    rules = {**estimator._data_rules(), "multi_output": is_matrix(estimator, y, numeric=numeric)}
+    X, y = validate_data(estimator, given, y, reset=reset, y_numeric=numeric, **rules)
+    return X, y.toarray() if hasattr(y, "tocsr") else y
+
+
+def is_matrix(estimator: Any, y: Any, *, numeric: bool = True) -> bool:
+    """Return whether targets are those of several outputs, and the estimator learns such: a matrix or nested lists.
+
+    One column of numbers is a matrix, of classes it is the column that scikit-learn warns of.
+    """
+    if not estimator._takes_matrix:
+        return False
+    try:
+        shape = y.shape if hasattr(y, "shape") else np.asarray(y).shape
+    except ValueError:  # lists of unequal lengths: scikit-learn says what is wrong
+        return False
+    return len(shape) == 2 and (numeric or shape[1] != 1 or hasattr(y, "tocsr"))
+
+
+def numbers_of(y: Any) -> np.ndarray:
+    """Return targets that are numbers in double precision."""
+    return np.asarray(y, dtype=np.float64)
+
+
+def classes_of(y: np.ndarray) -> np.ndarray:
+    """Return targets that are classes, or labels of which a sample may have many: a matrix of 0 and 1."""
+    check_classification_targets(y)
+    if y.ndim == 1:
+        return y
+    if y.dtype.kind not in "biuf" or not np.all((y == 0) | (y == 1)):
+        raise ValueError(
+            "y with several columns must be a matrix of labels, 1 where a sample has one and else 0; for columns of "
+            "classes take sklearn.multioutput.MultiOutputClassifier."
+        )
+    return y.astype(np.int64)
 
 
 def read_batch(
@@ -118,10 +154,7 @@ def read_batch(
 ) -> Training:
     """Return samples of which each is learned from, in order: what a stream brings."""
     X, y = read_rows(estimator, given, y, numeric=numeric, reset=reset)
-    if numeric:
-        y = np.asarray(y, dtype=np.float64)
-    else:
-        check_classification_targets(y)
+    y = numbers_of(y) if numeric else classes_of(y)
     weight = read_weight(sample_weight, X)
     return standardized(estimator, Training(table_of(given, X), X, y, weight, Samples.all_of(weight)), reset)
 

@@ -44,3 +44,10 @@ class WarmStart:
         if self.weights is None or len(self.weights) != len(problems):
             return [None] * len(problems)
         return [p.norm.scaled(w) for p, w in zip(problems, self.weights, strict=True)]
+
+    def rows(self, problem: Problem) -> np.ndarray | None:
+        """Return where each task starts that has weights of its own: at its last ones, if there are any."""
+        shape = (problem.y.shape[0], problem.bank.n_kernels)
+        if self.weights is None or len(self.weights) != 1 or self.weights[0].shape != shape:
+            return None
+        return self.weights[0]

@@ -44,7 +44,7 @@ class Work:
         Targets, and the weights of the losses.
     intercept : bool
     start : Iterate or None
-    offset : float
+    offset : float or ndarray of shape (n_tasks,)
         What will be added to the intercepts: a huge one leaves them few digits.
     tol : float
         Relative accuracy of the objective, or of the gradient.
@@ -56,7 +56,7 @@ class Work:
     C: np.ndarray
     intercept: bool
     start: Iterate | None
-    offset: float
+    offset: Any
     tol: float
 
     @property
@@ -128,7 +128,7 @@ def solve(
     C: np.ndarray,
     *,
     intercept: bool,
-    offset: float = 0.0,
+    offset: Any = 0.0,
     start: Iterate | None = None,
     tol: float = 1e-3,
 ) -> Machine:
@@ -166,7 +166,7 @@ def machine_of(
     beta: np.ndarray,
     decision: np.ndarray,
     intercept: bool,
-    offset: float = 0.0,
+    offset: Any = 0.0,
 ) -> Machine:
     """Return the machine with these coefficients and K beta: its best intercepts, and what it is worth.
 
@@ -175,13 +175,13 @@ def machine_of(
     loss : Loss
     y, C, beta, decision : ndarrays of shape (n_tasks, n_samples)
     intercept : bool
-    offset : float
+    offset : float or ndarray of shape (n_tasks,)
         What will be added to the intercepts: they have the digits that this leaves.
     """
     tasks, b = range(beta.shape[0]), np.zeros(beta.shape[0])
     if intercept:
-        for t in tasks:
-            b[t] = (loss.best_intercept(y[t], decision[t], C[t]) + offset) - offset
+        b = np.array([loss.best_intercept(y[t], decision[t], C[t]) for t in tasks])
+        b = (b + offset) - offset
 
     def conjugates_at(share: float) -> float:
         return float(sum(loss.total_conjugate(y[t], share * beta[t], C[t]) for t in tasks))

@@ -16,8 +16,8 @@ from scipy.linalg import LinAlgError
 
 from manykernels.core.results import Result
 from manykernels.literature.weight_search import SearchPoint, WeightSearch
+from manykernels.outer.curvature import of_task
 from manykernels.outer.quadratic_model import best_weights
-from manykernels.outer.reduced_newton import curvature
 from manykernels.problem import Problem
 
 _ARMIJO, _MOST_HALVINGS = 0.1, 30
@@ -94,7 +94,7 @@ class _NewtonSteps(WeightSearch):
         H = np.zeros((point.weights.size, point.weights.size))
         for t, beta in enumerate(point.machine.beta):
             products = self.problem.bank.matvecs(beta, on_support=True)
-            H += curvature(self.problem, K, point.machine, products, t, mu=0.0).hessian
+            H += of_task(self.problem, K, point.machine, products, t, mu=0.0).hessian
         H[np.diag_indices_from(H)] += _RIDGE * H.diagonal().max()
         # On the simplex adding a constant to the gradient changes nothing, and this one keeps the minimum on it.
         lifted = point.gradient - 2.0 * H.diagonal().max()

@@ -27,6 +27,8 @@ class TotalLoss(HasParameters, ABC):
     name : str
     smooth : bool
         Whether L has two derivatives.
+    quadratic : bool
+        Whether L is half the weighted sum of squared residuals.
     elementwise : bool
         Whether L is a sum over samples, each of which can be asked for.
     shifts : bool
@@ -35,6 +37,7 @@ class TotalLoss(HasParameters, ABC):
 
     name: str
     smooth: bool = False
+    quadratic: bool = False
     elementwise: bool = False
     shifts: bool = False
 
@@ -101,7 +104,7 @@ class CurvatureFactor(ABC):
 class CoupledLoss(TotalLoss):
     """A smooth convex loss that is no sum over samples; its second derivative has a factor whose products are quick.
 
-    Newton's method solves it (:mod:`manykernels.inner.coupled_newton`). What else a problem asks of it is in
+    Newton's method solves it (``manykernels.inner.coupled_newton``). What else a problem asks of it is in
     :class:`TotalLoss`.
     """
 

@@ -13,9 +13,11 @@ from manykernels.core.results import Result, joined
 from manykernels.core.solver import Need, Sizes, Solver
 from manykernels.losses import TotalLoss
 from manykernels.norms import Norm
+from manykernels.outer.batched_ridge import BATCHED_RIDGE
 from manykernels.outer.few_samples import has_room, sizes_of
 from manykernels.outer.group_lasso import GROUP_LASSO
 from manykernels.outer.multilevel import MULTILEVEL, has_contrast
+from manykernels.outer.needs import working_set
 from manykernels.outer.newton import NEWTON
 from manykernels.outer.reduced_newton import REDUCED_NEWTON
 from manykernels.outer.spg import SPG
@@ -32,6 +34,9 @@ _MANY_SAMPLES = 6000
 _PATIENCE = 100
 # A part of the samples gives a first guess of the weights where it has this many, and to this gap.
 _FEWEST, _COARSE_GAP = 200, 1e-2
+# Of more tasks that share their weights, the interior point holds too many matrices, and products of all kernels with
+# the coefficients of all tasks may be too many numbers: so many times those of a matrix of all samples.
+_MANY_TASKS, _MOST_PRODUCTS = 50, 16
 # For p > 1 all kernels have weights: a second-order step pays where they are few beside the samples.
 _LARGE, _SAMPLES_PER_KERNEL = 1000, 8
 
@@ -82,14 +87,15 @@ def _methods(problem: Problem) -> Iterator[Solver]:
     n_tasks, n_samples = problem.y.shape
     sizes = Sizes(n_tasks, n_samples, problem.bank.n_kernels)
     takes_newton = NEWTON.refuses(norm, problem.loss) is None
-    steps_in_weights = _steps_in_weights(norm, problem.loss, sizes)
+    steps_in_weights = _steps_in_weights(norm, sizes, problem.loss)
     if steps_in_weights:
         yield MULTILEVEL
     elif selects_few(norm) and takes_newton:
         yield NEWTON
-    if not selects_few(norm) or n_samples > _MANY_SAMPLES or not takes_newton:
+    takes_newton = takes_newton and _has_room_for_factors(sizes)
+    if not selects_few(norm) or not takes_newton:
         yield GROUP_LASSO
-    last = n_samples <= _MANY_SAMPLES and (steps_in_weights or not selects_few(norm)) and takes_newton
+    last = takes_newton and (steps_in_weights or not selects_few(norm))
     spare = problem.bank.spare
     fits = spare is None or NEWTON.need(sizes, norm, problem.loss).n_bytes <= spare
     if last and _is_finite(norm) and fits:
@@ -118,8 +124,16 @@ def _coarse_weights(problem: Problem) -> np.ndarray | None:
         return automatic(replace(coarse, C=coarse.C * (problem.y.shape[1] / size)), tol=_COARSE_GAP).weights
 
 
-def _steps_in_weights(norm: Norm, loss: TotalLoss, sizes: Sizes) -> bool:
-    """Return whether Newton steps in the weights alone are the fastest for this norm, this loss and these sizes."""
+def _has_room_for_factors(sizes: Sizes) -> bool:
+    """Return whether the interior point, which factors a matrix for each task, is not too slow and too large."""
+    return sizes.n_samples <= _MANY_SAMPLES and sizes.n_tasks <= _MANY_TASKS
+
+
+def _steps_in_weights(norm: Norm, sizes: Sizes, loss: TotalLoss) -> bool:
+    """Return whether Newton steps in the weights alone are the fastest for this norm, these sizes and this loss."""
+    n_products = sizes.n_tasks * working_set(norm, sizes.n_kernels)
+    if not loss.quadratic and n_products > max(_MOST_PRODUCTS * sizes.n_samples, sizes.n_kernels):
+        return False
     levels = norm.levels()
     if levels is None or not levels.is_plain or not levels.is_finite:
         return False
@@ -143,17 +157,17 @@ def _need(sizes: Sizes, norm: Norm, loss: TotalLoss) -> Need:
     (13660000, 25620808)
     """
     methods = [GROUP_LASSO]
-    if _steps_in_weights(norm, loss, sizes):
+    if _steps_in_weights(norm, sizes, loss):
         methods.append(REDUCED_NEWTON)
     elif selects_few(norm) and NEWTON.refuses(norm, loss) is None:
         methods.append(NEWTON)
-    is_last = _is_finite(norm) and sizes.n_samples <= _MANY_SAMPLES and NEWTON.refuses(norm, loss) is None
+    is_last = _is_finite(norm) and _has_room_for_factors(sizes) and NEWTON.refuses(norm, loss) is None
     last = NEWTON.need(sizes, norm, loss).n_bytes if is_last else 0
     least = max(method.need(sizes, norm, loss).n_bytes for method in methods)
     return Need(least, last, works_on_few=selects_few(norm))
 
 
-AUTO = Solver(name="auto", run=automatic, need=_need)
+AUTO = Solver(name="auto", run=automatic, need=_need, separate=BATCHED_RIDGE)
 
 
 def _continued(first: Result, second: Result) -> Result:

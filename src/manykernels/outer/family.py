@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +36,7 @@ class FamilyProblem(MachineProblem):
     y: np.ndarray
     C: np.ndarray
     fit_intercept: bool = True
-    offset: float = 0.0
+    offset: Any = 0.0
     precision: str = "single"
 
     @property

@@ -15,6 +15,7 @@ import numpy as np
 from manykernels.core.progress import silent
 from manykernels.core.results import Result
 from manykernels.losses import TotalLoss
+from manykernels.outer.fewer_tasks import fewer_tasks
 from manykernels.outer.reduced_newton import REDUCED_NEWTON, near_kernels, reduced_newton
 from manykernels.problem import Problem
 
@@ -47,7 +48,7 @@ def multilevel_newton(
     """
     near = None
     for size in _sizes(problem) if start is None and "tail" in problem.can else ():
-        tail = problem.tail(size)
+        tail = fewer_tasks(problem.tail(size))
         with silent():
             result = reduced_newton(tail, tol=_COARSE_GAP, start=start, near=near)
         start, near = result.weights, near_kernels(tail, tail.quad_forms(result.machine), tol)

@@ -17,6 +17,7 @@ the step turns toward the gradient and becomes shorter, until it does.
 
 A loss that couples the samples has no curvature of each, but one of all, W = F F' at the machine's predictions. There
 (I + W K_d) dbeta = -W G' dd, so that  H = (F' G')' (I + F' K_d F)^-1 (F' G'),  without a set F of samples.
+Many tasks with the squared loss share one such matrix (:mod:`manykernels.outer.curvature`).
 
 All this happens on a working set of kernels; a step costs their products with beta, one factorization of the free
 samples in single precision and one warm inner solve. A full pass of quadratic forms is made only where the gap on the
@@ -29,17 +30,16 @@ precision, but no inner solver: it is the better one for few samples and for the
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol, cast
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_solve
+from scipy.linalg import LinAlgError
 
-from manykernels.compute.linalg import cholesky_factor, principal_block
 from manykernels.compute.threads import one_blas_thread
 from manykernels.core.results import Certificate, Iterate, Machine, Result
 from manykernels.core.solver import Need, Sizes, Solver
-from manykernels.losses import CoupledLoss, Loss, TotalLoss
+from manykernels.losses import TotalLoss
 from manykernels.norms import Norm
+from manykernels.outer.curvature import AllTasks, Curvature, TaskByTask, share_curvature
 from manykernels.outer.needs import PRODUCTS, inner_matrices, matrices, working_set
 from manykernels.outer.quadratic_model import best_weights
 from manykernels.outer.recorder import Recorder
@@ -54,9 +54,6 @@ _MOST_NEW = 40
 _NEGLIGIBLE = 0.1  # of tol
 _SMALLER = 0.1  # the next gap to reach on the working set, in the gap of the last full pass
 _LAST = 0.3  # of tol: the smallest gap to ask for on a working set that proved complete
-_FEW_FREE = 2  # free samples for each kernel: with fewer, samples at a bound take part
-_STIFF = 100.0  # but those that do not give: this stiff beside the kernel's diagonal
-_RIDGE = 1e-6  # of the mean diagonal; it keeps a singular matrix factorable in single precision
 _NEW_SHARE = 0.1  # of the weight goes to kernels that join, or the gap if that is less
 _PROGRESS = 0.9  # the gap counts as lowered below this part of the smallest so far
 _GAIN = 0.02  # and the objective if it falls by this part of the gap
@@ -152,11 +149,11 @@ def near_kernels(problem: Problem, quad_forms: np.ndarray, tol: float, near: flo
 
 @dataclass(frozen=True)
 class _Evaluation:
-    """What is known on the working set at some weights; ``products`` are K_k beta where beta is not 0."""
+    """What is known on the working set at some weights; ``products`` are K_k beta where beta is not 0, if needed."""
 
     weights: np.ndarray
     machine: Machine
-    products: np.ndarray
+    products: np.ndarray | None
     quad_forms: np.ndarray
     value: float
     error: float
@@ -234,8 +231,12 @@ class _Run:
         return self._examined(weights, self.recorder.solve(K, start, max(self.tol, expected_gap)))
 
     def _examined(self, weights: np.ndarray, machine: Machine) -> _Evaluation:
-        products = np.array([self.subproblem.bank.matvecs(beta, on_support=True) for beta in machine.beta])
-        quad_forms = np.maximum(np.einsum("tkn,tn->k", products, machine.beta), 0.0)
+        products, bank = None, self.subproblem.bank
+        if share_curvature(self.problem, bank.n_kernels):
+            quad_forms = self.subproblem.quad_forms(machine)
+        else:
+            products = np.array([bank.matvecs(beta, on_support=True) for beta in machine.beta])
+            quad_forms = np.maximum(np.einsum("tkn,tn->k", products, machine.beta), 0.0)
         return _Evaluation(
             weights,
             machine,
@@ -273,14 +274,17 @@ class _Run:
         self.stalled, self.target = 0, max(_SMALLER * share, self.tol)
         return self._evaluate(self.problem.norm.scaled(weights[after]), point.machine, share)
 
+    def _curvature(self, point: _Evaluation) -> Curvature:
+        """Return the second derivative, from one factorization where the tasks can share it, else task by task."""
+        if point.products is None:
+            return AllTasks(self.subproblem, self.K.array, point.machine)
+        mu = point.gap * abs(point.value) / self.problem.y.size
+        return TaskByTask(self.subproblem, self.K.array, point.machine, point.products, mu)
+
     def _advance(self, point: _Evaluation) -> _Evaluation | None:
         """Make one step that lowers the objective; None if there is no such step left."""
-        n_tasks = self.problem.y.shape[0]
-        mu = point.gap * abs(point.value) / self.problem.y.size
-        tasks = [
-            curvature(self.subproblem, self.K.array, point.machine, point.products[t], t, mu) for t in range(n_tasks)
-        ]
-        hessian = np.sum([task.hessian for task in tasks], axis=0)
+        curvature = self._curvature(point)
+        hessian = curvature.hessian
         gradient = -0.5 * point.quad_forms
         if not (np.all(np.isfinite(gradient)) and np.all(np.isfinite(hessian))):
             return None  # values that overflow have no model
@@ -289,8 +293,7 @@ class _Run:
             damped = hessian + self.damping * unit * np.eye(gradient.size)
             aim = self.problem.norm.scaled(best_weights(gradient, damped, point.weights, self.p))
             change = aim - point.weights
-            beta = np.array([task.moved(change) for task in tasks])
-            start = Iterate(beta, point.machine.decision, point.machine.intercept)
+            start = Iterate(curvature.moved(change), point.machine.decision, point.machine.intercept)
             promised = -float(gradient @ change + 0.5 * change @ hessian @ change)
             trial = self._evaluate(aim, start, min(_EXPECTED * point.gap, promised / abs(point.value)))
             gained = point.value - trial.value
@@ -302,79 +305,3 @@ class _Run:
             if self._is_at_its_end() or self.damping > 1e8:
                 return None
             self.damping = max(10 * self.damping, 1e-2)
-
-
-class Curvature(Protocol):
-    """The second derivative of one task's value in the weights, and the response of its beta."""
-
-    @property
-    def hessian(self) -> np.ndarray: ...
-    def moved(self, change: np.ndarray) -> np.ndarray:
-        """Return beta after a change of the weights, to first order."""
-
-
-def curvature(problem: Problem, K: np.ndarray, machine: Machine, products: np.ndarray, t: int, mu: float) -> Curvature:
-    """Return the curvature of task t at its machine, whose products K_k beta are known where beta is not 0."""
-    if problem.loss.elementwise:
-        return _FreeCurvature(problem, K, machine, products, t, mu)
-    return _CoupledCurvature(problem, K, machine, products, t)
-
-
-class _CoupledCurvature:
-    """That of a loss which couples the samples."""
-
-    def __init__(self, problem: Problem, K: np.ndarray, machine: Machine, products: np.ndarray, t: int) -> None:
-        self.beta = machine.beta[t]
-        loss, z = cast(CoupledLoss, problem.loss), machine.decision[t] + machine.intercept[t]
-        factor = loss.curvature_factor(problem.y[t], z, problem.C[t])
-        B = factor.congruent(K)
-        B[np.diag_indices_from(B)] += 1.0
-        right = factor.transposed_times(products)
-        solved = cho_solve(cholesky_factor(B, least=1.0, overwrite=True), right.T, check_finite=False).T
-        self.response = factor.times(solved)
-        self.hessian = 0.5 * (right @ solved.T + solved @ right.T)
-
-    def moved(self, change: np.ndarray) -> np.ndarray:
-        return self.beta - change @ self.response
-
-
-class _FreeCurvature:
-    """That of a sum over samples: the ones inside their bounds count."""
-
-    def __init__(
-        self, problem: Problem, K: np.ndarray, machine: Machine, products: np.ndarray, t: int, mu: float
-    ) -> None:
-        self.beta = machine.beta[t]
-        loss, y, C = cast(Loss, problem.loss), problem.y[t], problem.C[t]
-        lower, upper = loss.domain(y, C)
-        is_free = (self.beta > lower) & (self.beta < upper) & (self.beta != 0)
-        curvature = np.zeros(y.size)
-        curvature[is_free] = loss.dual_curvature(y[is_free], self.beta[is_free], C[is_free])
-        if is_free.sum() < _FEW_FREE * products.shape[0] and mu > 0.0:
-            slope, _ = loss.dual_pull(y, machine.decision[t] + machine.intercept[t], C)
-            curvature = np.where(is_free, curvature, slope**2 / mu)
-            is_free |= curvature < _STIFF * K.diagonal()
-            products = problem.bank.matvecs(self.beta)
-        self.free = np.flatnonzero(is_free)
-        self.response = np.zeros((products.shape[0], self.free.size))
-        self.hessian = np.zeros((products.shape[0], products.shape[0]))
-        if self.free.size:
-            self._compute(K, products[:, self.free], curvature[self.free], problem.fit_intercept)
-
-    def _compute(self, K: np.ndarray, G: np.ndarray, curvature: np.ndarray, intercept: bool) -> None:
-        # A model of the objective needs a few digits: single precision halves the time and the memory.
-        A = principal_block(K, self.free, np.float32)
-        A[np.diag_indices_from(A)] += curvature + _RIDGE * A.diagonal().mean()
-        right = np.vstack([G, np.ones(self.free.size)]).T.astype(np.float32)
-        inverse = cho_solve(cholesky_factor(A, overwrite=True), right, check_finite=False).T.astype(np.float64)
-        self.response = inverse[:-1]
-        if intercept:
-            along = inverse[-1]
-            self.response = self.response - np.outer(self.response.sum(axis=1) / along.sum(), along)
-        self.hessian = G @ self.response.T
-        self.hessian = 0.5 * (self.hessian + self.hessian.T)
-
-    def moved(self, change: np.ndarray) -> np.ndarray:
-        beta = self.beta.copy()
-        beta[self.free] -= change @ self.response
-        return beta

@@ -24,6 +24,10 @@ def check_model(model: Any, feature_names: Sequence[str] | None) -> None:
             f"A report needs a model with kernels that predicts classes or numbers, got {type(last).__name__}."
         )
     check_is_fitted(last)
+    if hasattr(last, "n_outputs_"):
+        raise ValueError(
+            "A report is for one target or for classes: fit a model to one column of y, and report on that."
+        )
     n_features = len(last.feature_importances_)
     if feature_names is not None and len(feature_names) != n_features:
         raise ValueError(f"feature_names must hold {n_features} names, one for each feature; got {len(feature_names)}.")

@@ -29,6 +29,7 @@ from manykernels.banks.cluster.workers import Workers
 from manykernels.banks.combining import put_together
 from manykernels.banks.layout import plan_storages
 from manykernels.banks.learned import Terms
+from manykernels.banks.offers import LISTS
 from manykernels.banks.packed import PackedBank
 from manykernels.banks.placement import PRECISIONS, Data, Placement, Recipe
 from manykernels.compute.memory import budget_bytes
@@ -105,6 +106,7 @@ class DaskBank(PackedBank):
         Memory for the kernels of a working set on the driver.
     """
 
+    can = LISTS
     concurrent = False  # each problem has all workers
 
     def __init__(

@@ -15,8 +15,12 @@ from manykernels.kernels.missing import observed
 from manykernels.kernels.shared_distances import SharedDistances, by_distances
 
 
-def predict_on(device: Device, kernel: LearnedKernel, X: Any, coef: np.ndarray) -> np.ndarray:
+def predict_on(
+    device: Device, kernel: LearnedKernel, X: Any, coef: np.ndarray, shares: np.ndarray | None = None
+) -> np.ndarray:
     """Return sum_j coef[t, j] k(x_i, kept_j), shape (n_tasks, len(X)), as :meth:`LearnedKernel.predict`.
+
+    ``shares`` are those of :meth:`LearnedKernel.parts`.
 
     In double precision, where the device has it. Kernels that the device does not know are computed on the CPU.
     """
@@ -29,12 +33,13 @@ def predict_on(device: Device, kernel: LearnedKernel, X: Any, coef: np.ndarray) 
         total = device.zeros(coef.shape[0], rows.stop - rows.start)
         for shared in all_shared:
             for k, block in shared.blocks(rows):
-                total += kernel.coefficients[k] * (sent @ block.T)
+                values = kernel.coefficients[k] * (sent @ block.T)
                 if share is not None and kernel.means is not None and kernel.totals is not None:
                     # What centering adds: the total less the means of both sides, for each pair.
                     right = (sent @ device.send(kernel.means[k]))[:, None]
                     level = float(kernel.totals[k]) - block @ share
-                    total += kernel.coefficients[k] * (sums[:, None] * level - right)
+                    values += kernel.coefficients[k] * (sums[:, None] * level - right)
+                total += values if shares is None else device.send(shares[k])[:, None] * values
         return total
 
     for _, rows, predictions in device.sweep(1, X.shape[0], kernel.X.shape[0], part):

@@ -16,6 +16,7 @@ from manykernels.banks.placement import PRECISIONS
 from manykernels.banks.recomputed_storage import RecomputedStorage
 from manykernels.banks.room import Room
 from manykernels.banks.storage import Storage, held_here
+from manykernels.compute.batches import DeviceBatches
 from manykernels.compute.gpu import Device, Rows, Tensor
 from manykernels.compute.triangles import pack_block, triangle_size
 from manykernels.kernels.normalize import Normalization
@@ -97,6 +98,18 @@ class DeviceBank(PackedBank):
         storages = [storage.subset(indices) for storage in self.storages]
         held = [storage for storage in storages if storage is not None]
         return DeviceBank(*arguments, self.device, held, self.precision, room=self.room)
+
+    def batches(self) -> Any:
+        """Return the device."""
+        return DeviceBatches(self.device)
+
+    def kernel_products(self, k: int, vectors: Any) -> Any:
+        """Return K_k times each of the vectors, (n_vectors, n), which are on the device, in double precision."""
+        for storage in self.storages:
+            places, local = held_here(storage.indices, np.array([k]))
+            if places.size:
+                return vectors @ storage.values(local, slice(None))[0].to(self.device.wide)
+        raise IndexError(f"k must be from 0 to {self.n_kernels - 1}, got {k}.")
 
     def _fetched(self, indices: np.ndarray) -> Storage:
         """Return the triangles of kernels, in memory on the CPU; room for them was taken."""
