@@ -297,7 +297,6 @@ class Entropy(Penalty):
         ({"solver": "smo"}, "needs a loss of straight pieces"),
         ({"solver": "greedy"}, "is for a family of kernels"),
     ],
-    ids=str,
 )
 def test_refusals(parameters, words):
     with pytest.raises((ValueError, TypeError), match=words):
