@@ -354,7 +354,7 @@ def solve_in_place(K, diagonal, g, beta, lower, upper, epsilon, tol, max_iter, i
     # The first shrunken solves are rough, so that little is lost when the guess of who moves was wrong.
     worst, keep = everybody.look()
     while worst > tol and done < max_iter:
-        if 2 * keep.size <= g.size and keep.size > 1:
+        if g.size > _CHUNK and 2 * keep.size <= g.size and keep.size > 1:  # a few samples are one step of the loops
             used = _solve_shrunk(everybody, keep.copy(), max(tol, 0.1 * worst), max_iter - done)
         else:
             used, _ = everybody.burst(tol, min(max(g.size // 2, 100), max_iter - done))
