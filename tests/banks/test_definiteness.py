@@ -127,6 +127,30 @@ def test_rounding_is_never_refused(case, dtype, check):
     assert not look_at(np.ascontiguousarray(K), 1e-6).suspect
 
 
+@pytest.mark.parametrize("place", [5, 870])
+def test_a_matrix_larger_than_a_cache_is_looked_at_all_over(place):
+    """Its leading part by Lanczos' method, everything else by its minors, its diagonal and K s."""
+    rng = np.random.default_rng(0)
+    points = rng.standard_normal((900, 4))
+    K = points @ points.T
+    assert not look_at(K, 1e-6).suspect
+    u = rng.choice([-1.0, 1.0], 900) / 30.0
+    assert look_at(K + np.eye(900) - 50.0 * np.outer(u, u), 1e-6).suspect
+    K[place, (place + 20) % 900] = K[(place + 20) % 900, place] = 1e3
+    assert look_at(K, 1e-6).suspect
+    K[place, (place + 20) % 900] += 1.0
+    assert look_at(K, 1e-6).skew == pytest.approx(1.0)
+
+
+def test_the_bad_one_among_many_is_named():
+    stack = [gaussian(1.0 + k) for k in range(20)]
+    stack[13] = INDEFINITE["a little everywhere"]
+    bank = KernelBank.from_arrays(stack)
+    assert [kernel.look.suspect for kernel in bank] == [k == 13 for k in range(20)]
+    with pytest.raises(ValueError, match=r"^The kernel 'kernel 13' is not positive semidefinite"):
+        bind_with(bank, NUMBERS)
+
+
 def test_noise_of_float32_that_is_not_symmetric_is_let_pass():
     K = gaussian().astype(np.float32)
     K += 1e-7 * np.random.default_rng(0).standard_normal(K.shape).astype(np.float32)

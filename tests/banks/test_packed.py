@@ -114,6 +114,15 @@ def test_from_arrays(as_list):
     np.testing.assert_allclose(some.combine(np.array([1.0, 0.0])).array, stack[0][np.ix_([4, 9, 2], [4, 9, 2])])
 
 
+@pytest.mark.parametrize("numbers", [np.arange(4, 20), np.arange(1, 25, 3), np.random.default_rng(0).permutation(25)])
+def test_matrices_are_packed_for_samples_in_any_order(numbers):
+    K, n = np.cov(np.random.default_rng(1).normal(size=(25, 40))), numbers.size
+    out = np.empty(n - 2 + n - 3, np.float32)
+    Precomputed(K).pack_numbers(numbers, 2, 4, 0.5, out)
+    expected = 0.5 * K[np.ix_(numbers, numbers)]
+    np.testing.assert_allclose(out, np.r_[expected[2, 2:], expected[3, 3:]], rtol=1e-6)
+
+
 def test_from_arrays_with_names_and_groups():
     bank = KernelBank.from_arrays([gram(), gram(3.0)], names=["genes", "image"], groups=["lab", "scan"])
     bound = bind(bank, NUMBERS)

@@ -50,6 +50,7 @@ def test_digits_that_rounding_took_are_not_claimed():
     assert np.isnan(Certificate(2.0, UNKNOWN, rounding=1.0).gap)
 
 
-def test_rounding_is_stated_where_the_tolerance_is_not_reached():
-    assert Certificate(10.0, 9.999).rounded(2e-5, 1e-3).rounding == 0.0
+def test_rounding_beyond_a_hundred_thousandth_is_stated_whether_the_tolerance_is_reached_or_not():
+    assert Certificate(10.0, 9.999).rounded(5e-6, 1e-3).rounding == 0.0
+    assert Certificate(10.0, 9.999).rounded(2e-5, 1e-3).rounding == 2e-5
     assert Certificate(10.0, 1.0).rounded(2e-5, 1e-3).rounding == 2e-5

@@ -1,10 +1,9 @@
 """One fit and what is asked of it: every property that does not hold is a fault with a name.
 
 How certificates are judged. Primal and dual value are computed anew by the referee from ``weights_``, ``dual_coef_``,
-``support_`` and ``intercept_``, with exact kernels. Each may differ by 1e-5 of the larger of the two. The library holds
-kernel values in float32 where that moves the objective by no more than a tenth of ``tol``; so for tol above 1e-4, and
-only there, the allowance is a tenth of tol. A sample with a cost of 1e12 turns the last bit of its prediction into 1e-4
-of loss: where the disagreement is no more than what the rounding of K beta in doubles explains (``_ROUNDINGS`` times
+``support_`` and ``intercept_``, with exact kernels. Each may differ by 1e-5 of the larger of the two, and by what the
+certificate says that rounding may add. A sample with a cost of 1e12 turns the last bit of its prediction into 1e-4 of
+loss: where the disagreement is no more than what the rounding of K beta in doubles explains (``_ROUNDINGS`` times
 a first-order estimate), the values are not judged, but to say "converged" there, with a true gap that is not within
 tol, is a fault. Optima below 1e-290 are not judged either: their digits are lost to the end of the range of doubles.
 """
@@ -321,14 +320,13 @@ def _compare(case: Case, model: Any, primal: float, dual: float, rounding: float
         dual_off = max(dual_off, 0.0)  # any point on the way to beta proves something; the referee takes the best
     # What a fit says that it does not know is not a claim.
     off = max(max(abs(primal - model.objective_), abs(dual_off)) - _admitted(model), 0.0) / size
-    allowed = AGREE if case.tol <= 1e-4 else 0.1 * case.tol
     claim = f"claimed {model.objective_:.9g}, {model.dual_objective_:.9g}; true {primal:.9g}, {dual:.9g}"
     detail = f"{claim}; relative {off:.2g}, doubles give {rounding / size:.2g}"
-    if off <= allowed or off * size > _ROUNDINGS * rounding:
+    if off <= AGREE or off * size > _ROUNDINGS * rounding:
         verdict.disagreement = off
-        if off > allowed:
+        if off > AGREE:
             verdict.fault(f"{case.estimator}: the certificate is wrong", detail)
-    elif model.gap_ <= case.tol and (primal - dual) / size > case.tol + allowed:
+    elif model.gap_ <= case.tol and (primal - dual) / size > case.tol + AGREE:
         verdict.fault(f"{case.estimator}: converged on lost digits", detail)
 
 

@@ -23,6 +23,8 @@ def test_levels_lead_to_the_same_optimum_and_keep_silent(monkeypatch):
         result = multilevel_newton(problem, tol=1e-6)
     assert result.converged
     assert len(heard) == result.n_iter
+    # The levels before count in the seconds of the trace.
+    assert all(told.seconds > step.seconds for told, step in zip(result.trace, heard, strict=True))
     assert result.certificate.primal == pytest.approx(newton(problem, tol=1e-6).certificate.primal, rel=2e-6)
 
 

@@ -61,7 +61,7 @@ class Collection:
         (shared,) = by_distances([member.kernel])
         view = shared.view(X)
         self._largest.append(member.scale * float(shared.diagonal(0, view).max()))
-        factor = shared.factor(0, view, None, SMALL_RANK)
+        (factor,) = shared.factors(view, None, SMALL_RANK)
         most = min(SMALL_RANK, X.shape[0] // 4)
         if factor is not None and factor.shape[1] <= most and self.room.take(1, _COPIES * factor.nbytes):
             self._factors[k] = np.sqrt(member.scale) * factor

@@ -87,9 +87,9 @@ class KernelsLeft:
         factors = {}
         for shared in by_distances(self.bound, self.rest):
             view = shared.view(self.X)
-            # A factor has at least as many columns as the kernel sees: do not even ask for a large one.
-            for g, k in enumerate(shared.indices if view.shape[1] <= max_rank else ()):
-                factor = shared.factor(g, view, error, max_rank)
+            if view.shape[1] > max_rank:
+                continue  # a factor has at least as many columns as the kernel sees: do not even ask for it
+            for k, factor in zip(shared.indices, shared.factors(view, error, max_rank), strict=True):
                 if factor is not None and factor.shape[1] <= max_rank and factor.nbytes <= self.budget - leave:
                     factors[int(k)] = self.normalization.apply_factor(k, factor, self.sample_weight)
                     self.budget -= factor.nbytes

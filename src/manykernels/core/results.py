@@ -17,10 +17,9 @@ OVERFLOWS = (
     "and the sample weights."
 )
 _USELESS = 100.0
-# Rounding that a certificate leaves unsaid, as a part of the tolerance: with more, kernels in single precision are too
-# coarse.
-UNSAID_SHARE = 0.1
-# The same where the tolerance is not reached, and how far below it one stays that is to be within it.
+# Rounding that moves the objective by more than this part of the tolerance: kernels in single precision are too coarse.
+ROUNDING_SHARE = 0.1
+# Rounding that a certificate leaves unsaid, and how far below the tolerance one stays that is to be within it.
 _UNSAID, _LAST_BITS = 1e-5, 1e-12
 
 
@@ -125,20 +124,19 @@ class Certificate:
         return bool(self.gap <= tol)
 
     def rounded(self, rounding: float, tol: float) -> Certificate:
-        """Return this certificate with what rounding may add to the gap; below a tenth of tol that is unsaid.
+        """Return this certificate with what rounding may add to the gap; below 1e-5, and a tenth of tol, it is unsaid.
 
-        Where the gap is above tol, almost all of it is stated. Rounding within the
-        tolerance does not take the gap out of it: both together are stated as ``tol`` at most.
+        Rounding within the tolerance does not take the gap out of it: both together are stated as ``tol`` at most.
 
         Examples
         --------
         >>> from manykernels.core.results import Certificate
         >>> known = Certificate(10.0, 9.998)
-        >>> [round(known.rounded(rounding, 1e-3).gap, 6) for rounding in (1e-5, 2e-4, 9e-4, 2e-3)]
-        [0.0002, 0.0004, 0.001, 0.0022]
+        >>> [round(known.rounded(rounding, 1e-3).gap, 6) for rounding in (1e-5, 5e-5, 9e-4, 2e-3)]
+        [0.0002, 0.00025, 0.001, 0.0022]
         """
         known = replace(self, rounding=0.0)
-        if rounding <= (UNSAID_SHARE * tol if known.within(tol) else _UNSAID):
+        if rounding <= (min(ROUNDING_SHARE * tol, _UNSAID) if known.within(tol) else _UNSAID):
             return known
         if rounding <= tol and known.within(tol):
             rounding = min(rounding, max((1.0 - _LAST_BITS) * tol - known.gap, 0.0))

@@ -14,7 +14,7 @@ from joblib import Parallel, delayed
 from manykernels.banks import Placement
 from manykernels.core.progress import listen
 from manykernels.core.protocols import Bank
-from manykernels.core.results import OVERFLOWS, UNSAID_SHARE, Certificate, Result, Step
+from manykernels.core.results import OVERFLOWS, ROUNDING_SHARE, Certificate, Result, Step
 from manykernels.core.samples import LEAST_WEIGHT
 from manykernels.estimators.settings import Settings
 from manykernels.estimators.warm_start import Learner, WarmStart
@@ -32,7 +32,7 @@ _DOUBLE_BELOW = 1e-5
 
 
 def needs_digits(rounding: float, tol: float) -> bool:
-    """Return whether kernels in single precision are too coarse: if rounding is more than a certificate leaves unsaid.
+    """Return whether kernels in single precision are too coarse: if rounding is more than a tenth of the tolerance.
 
     Both are relative to the objective.
 
@@ -42,7 +42,7 @@ def needs_digits(rounding: float, tol: float) -> bool:
     >>> needs_digits(1e-5, 1e-3), needs_digits(1e-5, 1e-5), needs_digits(float("nan"), 1e-3)
     (False, True, True)
     """
-    return not rounding <= UNSAID_SHARE * tol
+    return not rounding <= ROUNDING_SHARE * tol
 
 
 def first_precision(tol: float) -> str:

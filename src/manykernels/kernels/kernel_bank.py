@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,9 @@ from manykernels.kernels.ladder import GaussianLadder
 from manykernels.kernels.missing import check_views, has_gaps
 from manykernels.kernels.precomputed import Precomputed
 from manykernels.kernels.shared_distances import BoundKernel
+
+# Matrices that one thread looks at together.
+_AT_ONCE = 8
 
 
 class KernelBank:
@@ -107,7 +111,12 @@ class KernelBank:
         if len(shapes) > 1:
             raise ValueError(f"stack must hold kernels of one shape, got {sorted(shapes)}.")
         owners = titles if groups is None else [str(group) for group in groups]
-        return cls(parallel(lambda k: Precomputed.sharing(stack[k], owners[k], titles[k]), range(len(stack))))
+
+        def share(first: int) -> list[Precomputed]:
+            piece = slice(first, first + _AT_ONCE)
+            return Precomputed.sharing(stack[piece], owners[piece], titles[piece])
+
+        return cls(chain.from_iterable(parallel(share, range(0, len(stack), _AT_ONCE))))
 
     @property
     def plain(self) -> list[Kernel]:

@@ -178,46 +178,67 @@ def learn_normalization(
         present = 1.0 if mask is None else max(float(share @ mask), 1e-300)
         counted = {"mean_diag": share / present, "trace": sample_weight}.get(kind or "")
         diagonals = shared.diagonals(view)
-        for k in shared.indices:
+        at_once = max(_BLOCK_ENTRIES // n, 1)
+        for low in range(0, shared.indices.size, at_once):
+            places = shared.indices[low : low + at_once]
+            names = [bound[k].name for k in places]
             with np.errstate(over="ignore", invalid="ignore"):
-                diagonal = _checked(next(diagonals), bound[k].name)
-            diagonal = _learn_level(learned, k, diagonal, share, bound[k].name, view)
-            _learn_scale(learned, k, diagonal, share, bound[k].name, counted)
+                rows = np.array([next(diagonals) for _ in places], dtype=np.float64)
+            _check(rows, names)
+            rows = _learn_levels(learned, places, rows, share, names, view)
+            _learn_scales(learned, places, rows, share, names, counted)
     return learned
 
 
-def _learn_level(
-    learned: Normalization, k: int, diagonal: np.ndarray, share: np.ndarray, name: str, view: Any
+def _learn_levels(
+    learned: Normalization, places: np.ndarray, rows: np.ndarray, share: np.ndarray, names: list[str], view: Any
 ) -> np.ndarray:
-    """Learn the lengths, the mean diagonal and the mean of kernel k; return its diagonal with them taken off."""
+    """Learn lengths, mean diagonals and means of the kernels at these places, whose diagonals are the rows.
+
+    Returns the diagonals with them taken off.
+    """
     assert learned.raw_level is not None
     if learned.inverse_norms is not None:
-        if np.any((diagonal > 0) & (diagonal < LEAST_LEVEL)):
-            raise too_small(name, float(diagonal[diagonal > 0].min()))
-        learned.inverse_norms[k] = _inverse_root(diagonal)
-        diagonal = diagonal * learned.inverse_norms[k] * learned.inverse_norms[k]
-    learned.raw_level[k] = share @ diagonal
-    if learned.raw_level[k] == 0.0 and _underflows(view):
-        raise too_small(name, 0.0)
+        small = (rows > 0) & (rows < LEAST_LEVEL)
+        if np.any(small):
+            g = int(np.argmax(small.any(axis=1)))
+            raise too_small(names[g], float(rows[g][rows[g] > 0].min()))
+        inverse = _inverse_root(rows)
+        learned.inverse_norms[places] = inverse
+        rows = rows * inverse * inverse
+    level = _means(rows, share)
+    learned.raw_level[places] = level
+    if np.any(level == 0.0) and _underflows(view):
+        raise too_small(names[int(np.argmax(level == 0.0))], 0.0)
     if learned.means is not None and learned.totals is not None:
-        learned.totals[k] = share @ learned.means[k]
-        diagonal = diagonal - 2 * learned.means[k] + learned.totals[k]
-    return diagonal
+        learned.totals[places] = _means(learned.means[places], share)
+        rows = rows - 2 * learned.means[places] + learned.totals[places, None]
+    return rows
 
 
-def _learn_scale(
-    learned: Normalization, k: int, diagonal: np.ndarray, share: np.ndarray, name: str, counted: np.ndarray | None
+def _learn_scales(
+    learned: Normalization,
+    places: np.ndarray,
+    rows: np.ndarray,
+    share: np.ndarray,
+    names: list[str],
+    counted: np.ndarray | None,
 ) -> None:
-    """Learn the scale of kernel k that makes ``counted`` @ diagonal 1, and its largest entry then."""
+    """Learn the scales that make ``counted`` @ diagonal 1, and the largest entries then; that of a zero kernel is 0."""
     assert learned.raw_level is not None
-    level = share @ diagonal
-    if level <= _CONSTANT * learned.raw_level[k] or level == 0.0:
-        learned.scale[k] = 0.0
-    elif level < LEAST_LEVEL:
-        raise too_small(name, float(level))
-    elif counted is not None:
-        learned.scale[k] = 1.0 / (counted @ diagonal)
-    learned.largest[k] = learned.scale[k] * diagonal.max()
+    level = _means(rows, share)
+    is_zero = (level <= _CONSTANT * learned.raw_level[places]) | (level == 0.0)
+    if np.any(~is_zero & (level < LEAST_LEVEL)):
+        g = int(np.argmax(~is_zero & (level < LEAST_LEVEL)))
+        raise too_small(names[g], float(level[g]))
+    sums = np.ones(places.size) if counted is None else _means(rows, counted)
+    learned.scale[places] = np.where(is_zero, 0.0, 1.0 / np.where(is_zero, 1.0, sums))
+    learned.largest[places] = learned.scale[places] * rows.max(axis=1)
+
+
+def _means(rows: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """Return rows @ share: of equal rows, whatever is around them, the same to the last bit."""
+    return np.sum(rows * share, axis=1)
 
 
 def fit_single(largest: np.ndarray) -> bool:
@@ -269,14 +290,19 @@ def _inverse_root(diagonal: np.ndarray) -> np.ndarray:
 def checked_diagonal(kernel: Kernel, X: Any, name: str) -> np.ndarray:
     """Return the diagonal of a kernel; raise ValueError if it overflows or has an entry below 0."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return _checked(np.asarray(kernel.diagonal(X), dtype=np.float64), name)
-
-
-def _checked(diagonal: np.ndarray, name: str) -> np.ndarray:
-    if not np.all(np.isfinite(diagonal)):
-        raise ValueError(f"The kernel {name!r} overflows on this data: scale the features, e.g. by StandardScaler.")
-    if diagonal.min(initial=0.0) < 0:
-        raise ValueError(
-            f"The kernel {name!r} is not positive semidefinite: its diagonal has the entry {diagonal.min():.3g}."
-        )
+        diagonal = np.asarray(kernel.diagonal(X), dtype=np.float64)
+    _check(diagonal[None], [name])
     return diagonal
+
+
+def _check(rows: np.ndarray, names: list[str]) -> None:
+    """Raise ValueError for the first diagonal that overflows or has an entry below 0."""
+    if np.all((rows >= 0) & (rows < np.inf)):
+        return
+    for row, name in zip(rows, names, strict=True):
+        if not np.all(np.isfinite(row)):
+            raise ValueError(f"The kernel {name!r} overflows on this data: scale the features, e.g. by StandardScaler.")
+        if row.min(initial=0.0) < 0:
+            raise ValueError(
+                f"The kernel {name!r} is not positive semidefinite: its diagonal has the entry {row.min():.3g}."
+            )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from manykernels.compute.compiled import njit
 from manykernels.compute.pairwise import dense
-from manykernels.compute.quick_look import Look, look_at
+from manykernels.compute.quick_look import Look, look_at_each
 from manykernels.kernels.base import Kernel
 
 # What is rounding: entries (i, j) and (j, i) may differ by this part of the largest, and an eigenvalue may be negative
@@ -43,19 +44,23 @@ class Precomputed(Kernel):
 
     def __init__(self, K: Any, columns: Any = None, group: str | None = None, label: str | None = None) -> None:
         super().__init__(columns, group, label)
-        self._take(np.array(K, order="C"), label)
+        (matrix,) = _checked_matrices([np.array(K, order="C")], [label])
+        self._hold(*matrix)
 
     @classmethod
-    def sharing(cls, K: Any, group: str | None = None, label: str | None = None) -> Precomputed:
-        """Return the kernel of a matrix that is not copied: its owner must leave it as it is."""
-        kernel = cls.__new__(cls)
-        Kernel.__init__(kernel, None, group, label)
-        kernel._take(np.asarray(K), label)
-        return kernel
+    def sharing(cls, matrices: Sequence[Any], groups: Sequence[str], labels: Sequence[str]) -> list[Precomputed]:
+        """Return the kernels of matrices of one shape that are not copied: their owner must leave them as they are."""
+        kernels = []
+        checked = _checked_matrices([np.asarray(K) for K in matrices], labels)
+        for matrix, group, label in zip(checked, groups, labels, strict=True):
+            kernel = cls.__new__(cls)
+            Kernel.__init__(kernel, None, group, label)
+            kernel._hold(*matrix)
+            kernels.append(kernel)
+        return kernels
 
-    def _take(self, K: np.ndarray, label: str | None) -> None:
-        self.K, self.look = _check_precomputed(K, label)
-        self._diagonal = self.look.diagonal
+    def _hold(self, K: np.ndarray, look: Look) -> None:
+        self.K, self.look, self._diagonal = K, look, look.diagonal
 
     def compute(self, X: Any, Z: Any) -> np.ndarray:
         return self.K[np.ix_(self.numbers_in(X), self.numbers_in(Z))]
@@ -136,30 +141,40 @@ class PrecomputedColumns(Precomputed):
 @njit(cache=True, nogil=True)
 def _pack_rows(K, numbers, start, stop, scale, out):
     """Write the upper part of the rows start:stop of scale * K[numbers][:, numbers] to the segment ``out``."""
+    n, rises = numbers.size, True
+    for i in range(n - 1):
+        rises &= numbers[i] < numbers[i + 1]
     whole = np.empty(K.shape[1], out.dtype)
     position = 0
     for i in range(start, stop):
-        row, places = K[numbers[i]], numbers[i:]
-        for j in range(row.size):  # in order, since memory that is read in any other is many times slower
-            whole[j] = scale * row[j]
-        target = out[position : position + places.size]
-        for j in range(places.size):
-            target[j] = whole[places[j]]
-        position += places.size
+        places, target = numbers[i:], out[position : position + n - i]
+        low = places[0] if rises else 0
+        row = K[numbers[i], low:]
+        if rises and places[-1] - low < places.size:  # neighbors
+            for j in range(target.size):
+                target[j] = scale * row[j]
+        else:
+            for j in range(row.size):  # in order, since memory that is read in any other is many times slower
+                whole[j] = scale * row[j]
+            for j in range(target.size):
+                target[j] = whole[places[j] - low]
+        position += target.size
 
 
-def _check_precomputed(K: np.ndarray, label: str | None) -> tuple[np.ndarray, Look]:
-    """Return K as a read-only float array, and what one look at it showed, if it is square, finite and symmetric."""
-    which = f"K of {label!r}" if label else "K"
-    if K.ndim != 2 or K.shape[0] != K.shape[1] or K.shape[0] == 0:
-        raise ValueError(f"{which} must be a square matrix, got shape {K.shape}.")
-    K = (K if K.dtype in (np.float32, np.float64) else K.astype(np.float64)).view(np.ndarray)
-    K.flags.writeable = False
-    look = look_at(K, ROUNDING)
-    if not look.finite:
-        raise ValueError(f"{which} contains NaN or infinity.")
-    if look.skew > ROUNDING * np.abs(look.diagonal).max():  # many small differences, or a large one
-        scale, skew = float(np.abs(K).max()), float(np.abs(K - K.T).max())
-        if skew > ROUNDING * max(scale, 1e-300):
-            raise ValueError(f"{which} must be symmetric, but K[i, j] and K[j, i] differ by up to {skew:.3g}.")
-    return K, look
+def _checked_matrices(matrices: Sequence[np.ndarray], labels: Sequence[str | None]) -> list[tuple[np.ndarray, Look]]:
+    """Return read-only float arrays, and what one look at each showed, if they are square, finite and symmetric."""
+    words = [f"K of {label!r}" if label else "K" for label in labels]
+    for K, which in zip(matrices, words, strict=True):
+        if K.ndim != 2 or K.shape[0] != K.shape[1] or K.shape[0] == 0:
+            raise ValueError(f"{which} must be a square matrix, got shape {K.shape}.")
+    held = [(K if K.dtype in (np.float32, np.float64) else K.astype(np.float64)).view(np.ndarray) for K in matrices]
+    looks = look_at_each(held, ROUNDING)
+    for K, look, which in zip(held, looks, words, strict=True):
+        K.flags.writeable = False
+        if not look.finite:
+            raise ValueError(f"{which} contains NaN or infinity.")
+        if look.skew > ROUNDING * np.abs(look.diagonal).max():  # many small differences, or a large one
+            scale, skew = float(np.abs(K).max()), float(np.abs(K - K.T).max())
+            if skew > ROUNDING * max(scale, 1e-300):
+                raise ValueError(f"{which} must be symmetric, but K[i, j] and K[j, i] differ by up to {skew:.3g}.")
+    return list(zip(held, looks, strict=True))

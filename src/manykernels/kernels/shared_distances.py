@@ -139,12 +139,13 @@ class SharedDistances:
             else:
                 yield with_zeros(kernel.diagonal(V), mask)
 
-    def factor(self, g: int, V: Any, error: float | None, max_rank: int) -> np.ndarray | None:
-        """Return a factor of the kernel at place ``g``: an exact one, or one with an error of at most ``error``."""
-        mask, kernel = observed(V), self.kernels[g]
+    def factors(self, V: Any, error: float | None, max_rank: int) -> Iterator[np.ndarray | None]:
+        """Yield a factor of each of its kernels: an exact one, or one with an error of at most ``error``."""
+        mask = observed(V)
         V = seen_rows(V, mask)
-        factor = kernel.factor(V) if error is None else kernel.low_rank_factor(V, error, max_rank)
-        return None if factor is None else with_zeros(factor, mask)
+        for kernel in self.kernels:
+            factor = kernel.factor(V) if error is None else kernel.low_rank_factor(V, error, max_rank)
+            yield None if factor is None else with_zeros(factor, mask)
 
 
 def by_distances(bound: Sequence[BoundKernel], indices: Iterable[int] | None = None) -> list[SharedDistances]:

@@ -8,6 +8,7 @@ packed triangle are the triangle of the last samples, so that nothing is copied.
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -28,8 +29,8 @@ def multilevel_newton(
 ) -> Result:
     """Run ``reduced_newton`` on parts of the samples that double, and last on all.
 
-    Its parameters and its result, those of the last run; with weights to start from, or kernels that have no tail, it
-    is the only one.
+    Its parameters and its result are those of the last run, in whose trace the seconds of all count; with weights to
+    start from, or kernels that have no tail, it is the only one.
 
     Examples
     --------
@@ -46,13 +47,15 @@ def multilevel_newton(
     >>> multilevel_newton(problem, tol=1e-4).converged
     True
     """
-    near = None
+    near, begun = None, time.perf_counter()
     for size in _sizes(problem) if start is None and "tail" in problem.can else ():
         tail = fewer_tasks(problem.tail(size))
         with silent():
             result = reduced_newton(tail, tol=_COARSE_GAP, start=start, near=near)
         start, near = result.weights, near_kernels(tail, tail.quad_forms(result.machine), tol)
-    return reduced_newton(problem, tol=tol, max_iter=max_iter, start=start, near=near)
+    seconds = time.perf_counter() - begun
+    result = reduced_newton(problem, tol=tol, max_iter=max_iter, start=start, near=near)
+    return replace(result, trace=[replace(step, seconds=step.seconds + seconds) for step in result.trace])
 
 
 # What solver="reduced_newton" means: the same method with the same needs, begun where it costs least.
