@@ -238,7 +238,7 @@ def _learn_scales(
 
 def _means(rows: np.ndarray, share: np.ndarray) -> np.ndarray:
     """Return rows @ share: of equal rows, whatever is around them, the same to the last bit."""
-    return np.sum(rows * share, axis=1)
+    return np.array([row @ share for row in rows])
 
 
 def fit_single(largest: np.ndarray) -> bool:

@@ -347,6 +347,10 @@ class _Run:
             beta = np.array([self.problem.feasible(row, t) for t, row in enumerate(solution.snapped)])
             if self._accept(weights, self.problem.machine(beta, K.product(beta))):
                 return
+            # What is put at its bound may be missed by what is not quite there: as it is, it may do.
+            unpolished = np.zeros(self.problem.bank.n_kernels)
+            unpolished[chosen] = solution.weights
+            self._accept(unpolished, solution.machine)
 
     def _accept(self, weights: np.ndarray, machine: Machine) -> bool:
         """Take this for the result if it reaches the tolerance, or else is the best so far."""
