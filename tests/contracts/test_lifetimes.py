@@ -15,7 +15,6 @@ ARGUMENTS = {"subset": np.array([0]), "tail": N_TRAIN // 2, "centered_squares": 
 @contextmanager
 def without_cycle_search():
     """Inside the block, objects that refer to each other stay."""
-    gc.collect()
     gc.disable()
     try:
         yield

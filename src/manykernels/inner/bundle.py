@@ -34,7 +34,9 @@ _WHOLE = 0  # the place of the length 1
 _MOST_ROUNDS = 300
 _IDLE = 20  # rounds without weight after which a plane is forgotten
 _STALLED, _LESS = 40, 0.95  # rounds in which the gap does not fall to this part
-_GRID, _MOST_GRIDS = np.linspace(-1.0, 1.0, 33), 12
+_STEPS = np.geomspace(1e-6, 1.0, 16)
+# Intercepts around one that is nearly best, in units of the targets; then between two that are known, and how often.
+_AROUND, _BETWEEN, _MOST_GRIDS = np.concatenate([-_STEPS[::-1], [0.0], _STEPS]), np.linspace(0.0, 1.0, 33), 12
 _FLAT = 1e-9  # of the losses: what a finer grid must gain
 _FINE = 0.1  # of what rounding costs: a gap below that is in nobody's way
 
@@ -156,13 +158,9 @@ class Bundle:
 
     def _finished(self, best: BundleSolution) -> BundleSolution:
         """Return the solution with the best intercept among those that are left once the offset is added."""
-        u = self.columns * best.vector
-        near = np.array([best.intercept, self._best_intercept(u, best.intercept)])
-        intercepts = (near + self.offset) - self.offset
-        losses = self._losses(u, np.zeros_like(u), intercepts, np.zeros(intercepts.size))
-        k = int(np.argmin(losses))
-        self.lost = max(float(losses[k]) - best.losses, 0.0)
-        return replace(best, intercept=float(intercepts[k]), losses=float(losses[k]))
+        intercept, losses = self._best_intercept(self.columns * best.vector, best.intercept)
+        self.lost = max(losses - best.losses, 0.0)
+        return replace(best, intercept=intercept, losses=losses)
 
     def _weigh(self, columns: np.ndarray) -> None:
         """Take other factors of the features: the planes stay, and the best point keeps to the columns in use."""
@@ -186,25 +184,27 @@ class Bundle:
     def _losses(self, u: np.ndarray, du: np.ndarray, intercepts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
         return self.K.losses_along(self.task, u, du, intercepts, lengths, self.loss)
 
-    def _best_intercept(self, u: np.ndarray, near: float) -> float:
-        """Return the intercept that is best for the predictions Z u.
+    def _best_intercept(self, u: np.ndarray, near: float) -> tuple[float, float]:
+        """Return the intercept that is best for the predictions Z u, and the losses with it.
 
-        A grid at a time, the next around the best of the last: losses are convex in the intercept.
+        A grid at a time, the next between the neighbors of the best of the last: losses are convex in the intercept.
+        Only numbers are tried that keep their digits once the offset is added.
         """
-        nothing = np.zeros_like(u)
-        if not self.has_intercept:
-            return 0.0
-        width, best, lowest = self.unit, near, np.inf
+        nothing, lowest, best = np.zeros_like(u), np.inf, near
+        grid = near + self.unit * _AROUND if self.has_intercept else np.zeros(1)
         for _ in range(_MOST_GRIDS):
-            grid = best + width * _GRID
+            grid = (grid + self.offset) - self.offset
             values = self._losses(u, nothing, grid, np.zeros(grid.size))
             k = int(np.argmin(values))
-            gain, lowest, best = lowest - float(values[k]), float(values[k]), float(grid[k])
-            if 0 < k < grid.size - 1:
-                width *= 3.0 / (grid.size - 1)
-                if gain <= _FLAT * abs(lowest):
-                    break
-        return best
+            gain, before = lowest - float(values[k]), lowest
+            if gain > 0.0:
+                lowest, best = float(values[k]), float(grid[k])
+            if gain <= _FLAT * abs(before) or grid.size == 1:
+                break
+            low, high = max(k - 1, 0), min(k + 1, grid.size - 1)
+            inside = 0 < k < grid.size - 1
+            grid = grid[low] + (grid[high] - grid[low]) * _BETWEEN if inside else best + self.unit * _AROUND
+        return best, lowest
 
     def _add(self, u: np.ndarray, b: float) -> None:
         """Take a plane of each block at a point."""

@@ -238,7 +238,10 @@ class CombinedSums:
     ) -> np.ndarray:
         """Return the losses of the predictions Z (u + length du) + intercept, for pairs of the two."""
         C = self._bank.tasks.C
-        return self._bank.blocks.sum(on_row_block.losses_along, task, u, du, intercepts, lengths, loss, C)
+        # So few numbers of each block take less time than the tasks that would add them up on the way.
+        return np.sum(
+            self._bank.blocks.each(on_row_block.losses_along, task, u, du, intercepts, lengths, loss, C), axis=0
+        )
 
     def rounding(self, machine: Measured, passed_on: Any) -> float:
         """Return about how far products of rounded features move the primal value."""
