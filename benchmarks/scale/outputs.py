@@ -31,7 +31,7 @@ from manykernels.kernels import Gaussian, Kernel, Linear
 SECTIONS = ("fit", "search", "himalaya", "alone")
 SIZES = (10, 20, 30, 40)  # columns of the views
 WIDTHS = (0.5, 1.0, 2.0, 4.0)  # times the root of their number
-PENALTIES = (0.1, 1.0, 10.0, 100.0, 1000.0)  # C, and 1 / alpha of himalaya
+PENALTIES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # C, and 1 / alpha of himalaya
 C = 10.0
 
 

@@ -238,6 +238,8 @@ def test_kernel_products(make_bank, kind, center, precision):
         for k in range(bank.n_kernels):
             products = at.fetch(bank.kernel_products(k, at.send(beta)))
             assert_close(products, beta @ truth.stack[k], allowed, np.abs(beta) @ np.abs(truth.stack[k]))
+        K, weights = at.fetch(bank.combined(kind.kernels.weights)), kind.kernels.weights
+        assert_close(K, np.tensordot(weights, truth.stack, 1), allowed, np.tensordot(weights, np.abs(truth.stack), 1))
         with pytest.raises(IndexError):
             bank.kernel_products(bank.n_kernels, at.send(beta))
 

@@ -7,6 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 from manykernels import MKLClassifier, MKLRegressor
 from manykernels.banks import Placement, bind
 from manykernels.banks.device.learned import predict_on
+from manykernels.compute.batches import DeviceBatches, HostBatches
 from manykernels.compute.gpu import Device, has_device
 from manykernels.kernels import Gaussian, KernelBank, Linear
 from manykernels.losses import Squared
@@ -93,7 +94,8 @@ def test_small_batches_give_what_large_ones_do(monkeypatch):
 
 @pytest.mark.skipif(not has_device("torch:cpu"), reason="torch is not installed")
 @pytest.mark.parametrize("p", [1.0, 2.0])
-def test_on_a_device(p):
+def test_on_a_device(p, monkeypatch):
+    monkeypatch.setattr(DeviceBatches, "most_factors", HostBatches.most_factors)
     problems = []
     for device in ("cpu", "torch:cpu"):
         bank = bind(KernelBank(KERNELS), X, placement=Placement(device=device, precision="double"))

@@ -260,6 +260,10 @@ class PackedBank(CombinesToMatrix):
         """Return K_k times each of the vectors, (n_vectors, n), which are where :meth:`batches` says."""
         return vectors @ self.matrix(k)
 
+    def combined(self, weights: np.ndarray) -> Any:
+        """Return sum_k weights[k] K_k, (n, n), to be overwritten: it is where :meth:`batches` says."""
+        return self.fill(weights, np.empty((self.n_samples, self.n_samples)))
+
     def _gather(self, subset: Any, compute: Any, shape: tuple[int, ...]) -> np.ndarray:
         chosen = self._chosen(subset)
         out = np.empty((chosen.size, *shape))

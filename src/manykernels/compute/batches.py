@@ -7,6 +7,7 @@ the same for both.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from manykernels.compute.memory import available_bytes
 
 # Of the memory that is free: other programs need some, and so does what is computed on the way.
 _SHARE = 0.25
+_WORTH_RECORDING = 8  # repetitions
 
 
 class HostBatches:
@@ -38,6 +40,7 @@ class HostBatches:
     """
 
     side_by_side = True
+    most_factors = 16  # that are worth their time beside a product with all kernels
 
     def __init__(self, left: int | None = None) -> None:
         self._left = left
@@ -74,10 +77,15 @@ class HostBatches:
         """Return the largest value of each row, shape (n_rows, 1)."""
         return values.max(axis=1, keepdims=True)
 
-    def factored(self, A: np.ndarray) -> Callable[[Any], Any]:
-        """Return what solves for the rows of a matrix, given A whose eigenvalues are at least 1; A is overwritten."""
+    def factored(self, A: Any) -> Callable[[Any], Any]:
+        """Return what multiplies the rows of a matrix by (I + A)^-1, A positive semidefinite; A is overwritten."""
+        A[np.diag_indices_from(A)] += 1.0
         factor = cholesky_factor(A, least=1.0, overwrite=True)
         return lambda rows: cho_solve(factor, rows.T, check_finite=False).T
+
+    def repeated(self, step: Callable[[Any], Any]) -> Callable[[Any, int], Any]:
+        """Return what takes a step several times; values keep their shape in it."""
+        return partial(_looped, step)
 
 
 class DeviceBatches:
@@ -89,9 +97,11 @@ class DeviceBatches:
     """
 
     side_by_side = False
+    most_factors = 6  # products take next to no time here
 
     def __init__(self, device: Device) -> None:
         self._device = device
+        self._recorded: Any = None  # kept, so that what is recorded next may use its memory
 
     def room(self, spare: int | None) -> int:
         return int(_SHARE * self._device.free_bytes())
@@ -117,9 +127,52 @@ class DeviceBatches:
     def largest(self, values: Any) -> Any:
         return values.amax(1, keepdim=True)
 
-    def factored(self, A: np.ndarray) -> Callable[[Any], Any]:
+    def factored(self, A: Any) -> Callable[[Any], Any]:
         torch = self._device.torch
-        factor, failed = torch.linalg.cholesky_ex(self._device.send(A))
+        A.diagonal().add_(1.0)
+        factor, failed = torch.linalg.cholesky_ex(A)
         if int(failed):
-            factor = self._device.send(np.tril(cholesky_factor(A, least=1.0)[0].T))
+            factor = self.send(np.tril(cholesky_factor(self.fetch(A), least=1.0)[0].T))
         return lambda rows: torch.cholesky_solve(rows.T, factor).T
+
+    def repeated(self, step: Callable[[Any], Any]) -> Callable[[Any, int], Any]:
+        """Return what takes a step several times.
+
+        To launch the kernels of a step takes longer than to run them: a step is recorded, and played again.
+        """
+        if self._device.where.type != "cuda":
+            return partial(_looped, step)
+        held: Any = None
+
+        def repeat(values: Any, times: int) -> Any:
+            nonlocal held
+            if held is None and times < _WORTH_RECORDING:
+                return _looped(step, values, times)
+            if held is None:
+                held = values.clone()
+                self._record(step, held)
+            held.copy_(values)
+            for _ in range(times):
+                self._recorded.replay()
+            return held.clone()
+
+        return repeat
+
+    def _record(self, step: Callable[[Any], Any], values: Any) -> None:
+        """Record that values become those after a step."""
+        torch, where = self._device.torch, self._device.where
+        beside = torch.cuda.Stream(where)
+        beside.wait_stream(torch.cuda.current_stream(where))
+        with torch.cuda.stream(beside):  # libraries prepare themselves in a step that is not recorded
+            step(values)
+        torch.cuda.current_stream(where).wait_stream(beside)
+        graph, pool = torch.cuda.CUDAGraph(), None if self._recorded is None else self._recorded.pool()
+        with torch.cuda.graph(graph, pool=pool):
+            values.copy_(step(values))
+        self._recorded = graph
+
+
+def _looped(step: Callable[[Any], Any], values: Any, times: int) -> Any:
+    for _ in range(times):
+        values = step(values)
+    return values

@@ -269,7 +269,7 @@ class Device:
                 add(block, rows)
                 return block
             add(block, slice(None))
-            return self._mirrored(block)
+            return self.mirrored(block)
 
         first = 0
         for _, rows, block in self.sweep(1, n, n, part):
@@ -281,7 +281,8 @@ class Device:
         """Return the bytes that :meth:`fill_symmetric` takes of the device: the matrix, or two blocks of rows."""
         return 8 * min(n * n, 2 * self.entries)
 
-    def _mirrored(self, K: Tensor) -> Tensor:
+    def mirrored(self, K: Tensor) -> Tensor:
+        """Return K with the upper triangle written to the lower one."""
         for low in range(0, K.shape[0], _PANEL):
             high = low + _PANEL
             square = K[low:high, low:high]

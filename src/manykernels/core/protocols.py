@@ -264,6 +264,9 @@ class MatrixBank(Bank, Protocol):
     def kernel_products(self, k: int, vectors: Any) -> Any:
         """Return K_k times each of the vectors, (n_vectors, n), which are where :meth:`batches` says."""
 
+    def combined(self, weights: np.ndarray) -> Any:
+        """Return sum_k weights[k] K_k, (n, n), to be overwritten: it is where :meth:`batches` says."""
+
 
 class ExplicitBank(Bank, Protocol):
     """Plain kernels, each known by itself: what ``bind`` makes of a list that is written out.

@@ -50,7 +50,7 @@ _ROUNDS = 256  # steps between two passes
 _MOST_PASSES, _PATIENCE = 80, 12  # and passes without a gap that becomes smaller
 _PROGRESS = 0.8
 _MOST_OUTPUTS, _MOST_ON_DEVICE, _FEWEST_OUTPUTS = 256, 1 << 14, 8
-_FACTOR_SHARE, _MOST_FACTORS = 0.5, 16  # of a pass, and at most
+_FACTOR_SHARE = 0.5  # of a pass
 _SAME = 1e-3  # squared distance of the roots of weights
 _LEAST_START = 1e-3  # of the largest weight
 _CROWDED = 0.75  # with fewer outputs left of a batch, the others leave their memory
@@ -204,7 +204,6 @@ class _Batch:
         m, n = self.bank.n_kernels, self.bank.n_samples
         self.V, self.KV = self.at.zeros(outputs.size, _SPACE, n), self.at.zeros(outputs.size, m, _SPACE, n)
         self.G, self.size = self.at.zeros(outputs.size, m, _SPACE, _SPACE), 0
-        self.K = self.bank.workspace()
         self.best = {"weights": start.copy(), "beta": np.zeros((outputs.size, n))}
         for name in ("intercept", "dual", "rounding"):
             self.best[name] = np.zeros(outputs.size)
@@ -267,17 +266,14 @@ class _Batch:
     def _n_factors(self, n_live: int) -> int:
         """Return how many matrices may be factored in the time of a part of a pass, which takes 6 m n_live / n."""
         m, n = self.bank.n_kernels, self.bank.n_samples
-        return min(1 + int(_FACTOR_SHARE * 6 * m * n_live / n), _MOST_FACTORS)
+        return min(1 + int(_FACTOR_SHARE * 6 * m * n_live / n), self.at.most_factors)
 
     def _solved_together(self, mean: np.ndarray, places: Any, rows: Any) -> Any:
         """Return the same for outputs at some places, by the factor of one matrix."""
-        mean = self.problem.norm.scaled(mean)
-        roots = np.sqrt(self.at.fetch(self.C[places].mean(0)))
-        B = self.bank.combine(mean, out=self.K).array.copy()
-        B *= roots[:, None]
-        B *= roots
-        B[np.diag_indices_from(B)] += 1.0
-        solve, s = self.at.factored(B), self.at.send(roots)
+        B, s = self.bank.combined(self.problem.norm.scaled(mean)), self.C[places].mean(0) ** 0.5
+        B *= s[:, None]
+        B *= s
+        solve = self.at.factored(B)
         solved = s * solve(s * rows)
         if self.problem.fit_intercept:
             ones = s * solve(s[None, :])
@@ -309,9 +305,9 @@ class _Batch:
         forms = self.G[:, :, :s, :s].reshape(n_live, m, s * s)
         system, right = (V / self.C[:, None]) @ V.swapaxes(1, 2), (V @ self.y[..., None])[..., 0]
         system = system + self._void(V)
-        going, steps, total = None, 1, 0
+        going, steps, total, move = None, 1, 0, self._steps(forms, system, right)
         while total < _ROUNDS:
-            moved = self._moved(self.d, forms, system, right, steps)
+            moved = move(self.d, steps)
             c, q = self._solved(moved, forms, system, right)
             value = 0.5 * (right * c).sum(1)
             ahead = 0.5 * (self._dual_norm(q) - (moved * q).sum(1))
@@ -335,12 +331,14 @@ class _Batch:
         enough = _NEAR * self.tol * value
         return self.at.where(errors > enough, errors, enough)
 
-    def _moved(self, d: Any, forms: Any, system: Any, right: Any, steps: int) -> Any:
-        """Return the weights after some steps of the alternation in the spaces."""
-        for _ in range(steps):
+    def _steps(self, forms: Any, system: Any, right: Any) -> Any:
+        """Return what takes steps of the alternation in the spaces."""
+
+        def step(d: Any) -> Any:
             _, q = self._solved(d, forms, system, right)
-            d = self._on_the_ball((d * d * q) ** (1.0 / (1.0 + self.p)), d)
-        return d
+            return self._on_the_ball((d * d * q) ** (1.0 / (1.0 + self.p)), d)
+
+        return self.at.repeated(step)
 
     def _solved(self, d: Any, forms: Any, system: Any, right: Any) -> tuple[Any, Any]:
         """Return the coefficients for these weights, and their quadratic forms."""

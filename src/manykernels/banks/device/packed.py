@@ -111,6 +111,13 @@ class DeviceBank(PackedBank):
                 return vectors @ storage.values(local, slice(None))[0].to(self.device.wide)
         raise IndexError(f"k must be from 0 to {self.n_kernels - 1}, got {k}.")
 
+    def combined(self, weights: np.ndarray) -> Tensor:
+        """Return sum_k weights[k] K_k, (n, n), on the device."""
+        K = self.device.zeros(self.n_samples, self.n_samples)
+        for storage in self.storages:
+            storage.add_to(K, weights[storage.indices], slice(None))
+        return self.device.mirrored(K)
+
     def _fetched(self, indices: np.ndarray) -> Storage:
         """Return the triangles of kernels, in memory on the CPU; room for them was taken."""
         n, device = self.n_samples, self.device
