@@ -24,6 +24,7 @@ from manykernels import (
 )
 from manykernels.banks import Data
 from manykernels.banks.planning import HEADROOM, Extent
+from manykernels.compute.gpu import has_device
 from manykernels.compute.memory import human_bytes
 from manykernels.core.solver import Need, Sizes, Solver
 from manykernels.estimators import by_list, ufo_base
@@ -148,6 +149,7 @@ def test_separate_classes_side_by_side_have_matrices_of_their_own():
     assert plans[1].spare == 3 * plans[0].spare
 
 
+@pytest.mark.skipif(not has_device("torch:cpu"), reason="needs torch")
 def test_separate_classes_take_turns_on_a_device():
     """So they need memory once; where the kernels fall back to the CPU, they are side by side again."""
     n = 1000

@@ -133,7 +133,7 @@ def test_frames_sparse_data_and_gaps():
 
 def test_wide_sparse_data_are_looked_at_as_they_are():
     rng = np.random.default_rng(0)
-    X = sp.random_array((60, 300), density=0.05, rng=rng, format="csr")
+    X = sp.random(60, 300, density=0.05, random_state=0, format="csr")
     with pytest.warns(UserWarning, match="too many for kernels of their own"):
         model = MKLClassifier().fit(X, rng.random(60) > 0.5)
     assert not hasattr(model, "column_scales_")
