@@ -8,7 +8,7 @@ demo: .venv/installed
 	$(BIN)/manykernels demo
 
 test: .venv/installed-dev
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadgroup
 
 # Of each room and of the contracts what is quick and breaks when the room does: a minute on two cores. A test sees to it
 # that no room is left out.
@@ -20,7 +20,7 @@ FAST = core compute/test_linalg.py compute/test_triangles.py compute/test_pairwi
 	estimators/test_reduced.py cli/test_outputs.py test_layout.py test_environments.py
 
 test-fast: .venv/installed-dev
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal $(addprefix tests/,$(FAST))
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadgroup $(addprefix tests/,$(FAST))
 
 # With the lowest declared versions and with the newest: a part of the tests, or all of them with ALL=1.
 test-environments: .venv/installed-dev

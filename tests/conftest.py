@@ -1,5 +1,6 @@
 """What holds for all tests: threads that wait sleep, and random numbers do not depend on the tests that ran before."""
 
+import gc
 import os
 
 # OpenMP's threads (of torch and scikit-learn) spin while they wait, and so keep the cores from the other processes that
@@ -8,6 +9,12 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import numpy as np
 import pytest
+
+
+def pytest_collection_finish():
+    """Take what was imported out of every later search for cycles: it stays, and to look through it takes a second."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="module")

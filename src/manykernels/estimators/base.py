@@ -176,9 +176,9 @@ class BaseMKL(ContributionsMixin, KernelEstimator):
         """Return how the targets become tasks, wherever they are; set the classes, if there are any."""
         raise NotImplementedError
 
-    def _learner(self, settings: Settings, training: Training | RowTraining, targets: Any, warm: WarmStart) -> Learner:
+    def _learner(self, settings: Settings, training: Any, targets: Any, warm: WarmStart) -> Learner:
         """Return what learns from kernels in a precision: of a list, of a family, or of rows on workers."""
-        if isinstance(training, RowTraining):
+        if training.is_on_workers:
             return from_rows(settings, training, targets, warm)
         y, C = targets.tasks(training.target, training.samples.weight)
         check_costs(C)

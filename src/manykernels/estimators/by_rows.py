@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
@@ -37,6 +37,7 @@ class RowTraining:
 
     Attributes
     ----------
+    is_on_workers : True
     client : distributed.Client
         Of these workers.
     source : RowSource
@@ -53,6 +54,7 @@ class RowTraining:
     source: Any
     table: Any
     kernels: KernelBank
+    is_on_workers: ClassVar[bool] = True
     samples: None = None
     n_outputs: None = None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -36,7 +36,11 @@ class Training:
     weight : ndarray of shape (n_samples,)
     samples : Samples
         Those to learn from.
+    is_on_workers : False
+        Such rows are ``RowTraining``.
     """
+
+    is_on_workers: ClassVar[bool] = False
 
     table: Any
     X: Any

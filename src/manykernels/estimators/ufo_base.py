@@ -239,7 +239,10 @@ class BaseUFO(ContributionsMixin, KernelEstimator):
         active, outputs = np.flatnonzero(result.norms * result.coef), theta.predictor().outputs
         forms = (result.norms[active] / result.coef[active]) ** 2
         form_errors = unit * sizes[active] * float(np.sum(result.beta**2))
-        stretched = 0.5 * float(np.max(form_errors / forms, initial=0.0)) * np.abs(outputs)
+        # A component whose form is lost in rounding is small itself: |f_k(x)| <= ||f_k|| sqrt(k(x, x)).
+        longer = 0.5 * form_errors / forms
+        reach = float(longer @ (result.norms[active] * np.sqrt(sizes[active])))
+        stretched = np.minimum(float(np.max(longer, initial=0.0)) * np.abs(outputs), reach)
         last = np.minimum(LAST_BIT * (np.abs(outputs) + abs(self._offset)), np.abs(outputs))
         with quiet():
             moved = theta.moved_losses(outputs, error + stretched + last)

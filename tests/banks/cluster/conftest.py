@@ -5,6 +5,11 @@ import pytest
 pytest.importorskip("distributed")
 
 
+def pytest_itemcollected(item):
+    """All run in one of the processes that run tests: each would start a cluster of its own."""
+    item.add_marker(pytest.mark.xdist_group("cluster"))
+
+
 def cluster_of(n_workers, processes):
     from distributed import LocalCluster
 
