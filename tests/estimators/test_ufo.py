@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from sklearn.datasets import load_iris, load_wine
+from sklearn.datasets import load_iris, load_wine, make_classification
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import SGDClassifier
 from sklearn.model_selection import GridSearchCV
@@ -160,6 +160,19 @@ def test_feature_maps_and_coefficients_of_samples_agree(options):
     other = UFOMKLClassifier(MAPS, features="kernel", max_iter=5, random_state=0, **options).fit(WINE, WINE_Y)
     assert one.objective_ == pytest.approx(other.objective_, rel=1e-5)
     assert one.decision_function(WINE) == pytest.approx(other.decision_function(WINE), abs=1e-3)
+
+
+def test_a_small_component_whose_form_is_lost_in_rounding_asks_for_no_second_walk(monkeypatch):
+    """Ordinary data and standard kernels, some of which get next to nothing: single precision is fine enough."""
+
+    def walk_again(*_):
+        raise AssertionError("walked again in double precision")
+
+    monkeypatch.setattr(UFOMKLClassifier, "_again_in_double", walk_again)
+    X, y = make_classification(500, 20, n_informative=8, flip_y=0.05, random_state=0)
+    model = UFOMKLClassifier(max_iter=10, random_state=0).fit(X, y)
+    plain = abs(model.objective_ - model.dual_objective_) / max(abs(model.objective_), abs(model.dual_objective_))
+    assert model.gap_ == pytest.approx(plain, abs=1e-3)
 
 
 def test_rows_in_blocks_give_the_same():
