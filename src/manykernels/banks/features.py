@@ -15,8 +15,9 @@ import numpy as np
 from manykernels.banks.argument_checks import check_length, checked_places
 from manykernels.banks.combining import MOST_COARSE, CombinesByWeights, GuessesFromTail, WeighedKernel, coarse_samples
 from manykernels.banks.learned import Kept, LearnedKernel
+from manykernels.banks.listed import divided_weights
 from manykernels.banks.offers import FEATURES
-from manykernels.banks.packed import FACTOR_COLUMNS, PackedBank, bank_of_features, divided_weights
+from manykernels.banks.packed import FACTOR_COLUMNS, PackedBank, bank_of_features
 from manykernels.banks.placement import PRECISIONS, UNIT_ROUNDOFFS, Placement
 from manykernels.compute.feature_table import BLOCKS_SHARE, FeatureTable, least_bytes
 from manykernels.compute.memory import human_bytes

@@ -9,21 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.banks.argument_checks import check_length, check_matrix, checked_places, checked_weights
-from manykernels.banks.combining import CombinesToMatrix
+from manykernels.banks.argument_checks import check_length, check_matrix, checked_places
 from manykernels.banks.factor_storage import FactorStorage
-from manykernels.banks.learned import Terms
+from manykernels.banks.listed import ListedBank
 from manykernels.banks.offers import LISTS, MATRICES
 from manykernels.banks.packed_storage import PackedStorage
-from manykernels.banks.pairs import PairValues
-from manykernels.banks.placement import UNIT_ROUNDOFFS
 from manykernels.banks.room import Room
 from manykernels.banks.storage import BLOCK_ENTRIES, FACTOR_ROWS, Storage, held_here
 from manykernels.compute.batches import HostBatches
 from manykernels.compute.threads import parallel
 from manykernels.compute.triangles import balanced_blocks, mirror, row_offset, write_rows
 from manykernels.kernels.base import Linear
-from manykernels.kernels.feature_maps import FeatureMaps, have_features
 from manykernels.kernels.normalize import Normalization
 from manykernels.kernels.shared_distances import BoundKernel, by_distances
 
@@ -78,28 +74,11 @@ def bank_of_features(
     return PackedBank(linear, columns, normalization, np.ones(n), storages, precision)
 
 
-def divided_weights(bound: Sequence[BoundKernel], weights: np.ndarray, n_features: int) -> np.ndarray:
-    """Return each feature's part of the weight, a kernel's being divided over its columns."""
-    out = np.zeros(n_features)
-    for k in np.flatnonzero(weights):
-        positions = bound[int(k)].positions
-        out[positions] += weights[k] / positions.size
-    return out
-
-
-class PackedBank(CombinesToMatrix):
+class PackedBank(ListedBank):
     """Kernels bound to training data: what an outer optimizer works with.
 
-    Made by ``bind``. The kernels are normalized; none needs
-    to be in memory as a full matrix.
-
-    Attributes
-    ----------
-    names, groups : lists of str
-    n_kernels, n_samples : int
-    precision : {"single", "double"}
-    unit_roundoff : float
-        Relative error of the kernel values that are held.
+    Made by ``bind``. The kernels are normalized; none needs to be in memory as a full matrix. Attributes are those of
+    :class:`ListedBank`.
     """
 
     can = LISTS | MATRICES
@@ -114,12 +93,8 @@ class PackedBank(CombinesToMatrix):
         precision: str,
         room: Room | None = None,
     ) -> None:
-        self.bound, self.X, self.normalization = list(bound), X, normalization
-        self.sample_weight, self.storages, self.precision = sample_weight, storages, precision
-        self.names = [entry.name for entry in bound]
-        self.groups = [entry.group for entry in bound]
-        self.n_kernels, self.n_samples = len(bound), X.shape[0]
-        self.room = Room() if room is None else room
+        super().__init__(bound, X, normalization, sample_weight, precision, room)
+        self.storages = storages
 
     def subset(self, indices: np.ndarray) -> PackedBank:
         """Return the bank of a few of the kernels, held in memory while they fit; what is held already is shared."""
@@ -148,16 +123,6 @@ class PackedBank(CombinesToMatrix):
         tail.spare = self.spare_beside_tail(size)
         return tail
 
-    @property
-    def unit_roundoff(self) -> float:  # type: ignore[override]
-        """Relative error of the kernel values that are held."""
-        return UNIT_ROUNDOFFS[self.precision]
-
-    @property
-    def centering_errors(self) -> np.ndarray | None:
-        """About how far centering has moved the values of each kernel; None where they are not centered."""
-        return self.normalization.centering_errors
-
     def describe_storage(self) -> str:
         """Return words for how the kernels are held.
 
@@ -171,21 +136,6 @@ class PackedBank(CombinesToMatrix):
         '6 as factors (7.2 kB), 33 packed (168 kB)'
         """
         return ", ".join(storage.describe() for storage in self.storages)
-
-    @property
-    def scale(self) -> np.ndarray:
-        """The normalization's factor of each kernel; 0 for a kernel that is zero on the training data."""
-        return self.normalization.scale
-
-    @property
-    def is_cosine(self) -> bool:  # type: ignore[override]
-        """Whether the kernels are normalized to cosines."""
-        return self.normalization.inverse_norms is not None
-
-    @property
-    def is_centered(self) -> bool:  # type: ignore[override]
-        """Whether the kernels are centered."""
-        return self.normalization.means is not None
 
     def fill(self, weights: np.ndarray, out: np.ndarray) -> np.ndarray:
         """Write sum_k weights[k] K_k, for weights of any sign, to ``out``: symmetric, of shape (n, n)."""
@@ -273,64 +223,7 @@ class PackedBank(CombinesToMatrix):
                 out[places] = compute(storage, local)
         return out
 
-    def diagonal(self, subset: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
-        """Return the diagonals of the kernels of the subset, shape (len(subset), n)."""
-        chosen = self._chosen(subset)
-        scale, means, totals = self.normalization.scale, self.normalization.means, self.normalization.totals
-        out = np.empty((len(chosen), self.n_samples))
-        for row, k in enumerate(chosen):
-            (shared,) = by_distances(self.bound, [int(k)])
-            raw = shared.diagonal(0, shared.view(self.X))
-            if self.normalization.inverse_norms is not None:
-                raw = raw * self.normalization.inverse_norms[k] ** 2
-            if means is not None and totals is not None:
-                raw = raw - 2 * means[k] + totals[k]
-            out[row] = scale[k] * raw
-        return out
-
-    def largest_diagonals(self, subset: np.ndarray) -> np.ndarray:
-        """Return the largest diagonal entry of each kernel of the subset."""
-        return self.normalization.largest[subset]
-
-    def peaks(self, values: np.ndarray) -> np.ndarray:
-        """Return the places worth a look: here all; a ladder names the local maxima along it."""
-        return np.arange(self.n_kernels)
-
-    def terms(self, weights: np.ndarray) -> Terms:
-        """Return the combined kernel as a sum of the kernels with a positive weight."""
-        weights = checked_weights(weights, self.n_kernels)
-        active = np.flatnonzero(weights)
-        learned = self.normalization.take(active)
-        bound = [self.bound[int(k)] for k in active]
-        return Terms(bound, weights[active] * learned.scale, learned.means, learned.totals)
-
-    def importances(self, weights: np.ndarray, n_features: int) -> np.ndarray:
-        """Return each feature's part of the weight, a kernel's being divided over its columns."""
-        return divided_weights(self.bound, weights, n_features)
-
-    # -- for learning one sample at a time ----------------------------------------------------------------------
-
-    def pairs(self, bias: float | np.ndarray, memory_budget: int, hold: bool = True) -> PairValues:
-        """Return the kernels with all their values of a pair of samples side by side."""
-        return PairValues(self, bias, memory_budget, hold)
-
-    def maps(self, bias: float | np.ndarray) -> FeatureMaps | None:
-        """Return the finite feature maps of the kernels; None where one of them has none."""
-        if not have_features(self.bound, self.X):
-            return None
-        return FeatureMaps(self.bound, self.scale, self.is_cosine, bias)
-
     def on(self, X: Any) -> PackedBank:
         """Return the kernels, scaled as here, on other samples; centered ones depend on theirs."""
         normalization = self.normalization.on_other_samples(by_distances(self.bound), X)
         return PackedBank(self.bound, X, normalization, np.ones(X.shape[0]), [], self.precision)
-
-    def without_map(self) -> str:
-        """Return the name of the first kernel that has no finite feature map."""
-        return next(entry.name for entry in self.bound if not have_features([entry], self.X))
-
-    def _check_length(self, beta: np.ndarray) -> None:
-        check_length(beta, self.n_samples)
-
-    def _chosen(self, subset: Sequence[int] | np.ndarray | None) -> np.ndarray:
-        return checked_places(subset, self.n_kernels)

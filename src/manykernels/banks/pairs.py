@@ -18,7 +18,7 @@ from manykernels.compute.triangles import row_offset, triangle_size
 from manykernels.kernels.shared_distances import by_distances
 
 if TYPE_CHECKING:
-    from manykernels.banks.packed import PackedBank
+    from manykernels.banks.listed import ListedBank
 
 _BLOCK_ENTRIES = 1 << 22  # kernel values that a thread computes before it turns them around, at most
 _TURNED = 8  # part of the budget that all threads may take for that
@@ -29,7 +29,7 @@ class PairValues:
 
     Parameters
     ----------
-    bank : PackedBank
+    bank : ListedBank
     bias : float or ndarray of shape (n_kernels,)
         Each kernel that is not zero is augmented by the square of this constant; 0 is none.
     memory_budget : int
@@ -43,7 +43,7 @@ class PairValues:
         Whether all pairs fit into the budget; otherwise they are computed in blocks of rows, again and again.
     """
 
-    def __init__(self, bank: PackedBank, bias: float | np.ndarray, memory_budget: int, hold: bool = True) -> None:
+    def __init__(self, bank: ListedBank, bias: float | np.ndarray, memory_budget: int, hold: bool = True) -> None:
         self.bank, self.dtype = bank, PRECISIONS[bank.precision]
         self._bias = np.where(bank.scale > 0, np.square(bias), 0.0)
         self.n_samples, self.n_kernels = bank.n_samples, bank.n_kernels

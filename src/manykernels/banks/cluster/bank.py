@@ -29,6 +29,7 @@ from manykernels.banks.cluster.workers import Workers
 from manykernels.banks.combining import put_together
 from manykernels.banks.layout import plan_storages
 from manykernels.banks.learned import Terms
+from manykernels.banks.listed import ListedBank
 from manykernels.banks.offers import LISTS
 from manykernels.banks.packed import PackedBank
 from manykernels.banks.placement import PRECISIONS, Data, Placement, Recipe
@@ -88,8 +89,8 @@ def bind_on_workers(
     )
 
 
-class DaskBank(PackedBank):
-    """Kernels on Dask workers; made by :func:`bind_on_workers`. Attributes are those of ``PackedBank``.
+class DaskBank(ListedBank):
+    """Kernels on Dask workers; made by :func:`bind_on_workers`. Attributes are those of ``ListedBank``.
 
     Parameters
     ----------
@@ -97,7 +98,7 @@ class DaskBank(PackedBank):
     holdings : sequence of Holding
         Which shard holds which kernel.
     bound, X, sample_weight, precision
-        As for ``PackedBank``.
+        As for ``ListedBank``.
     scales : Normalization
         The scale and the largest diagonal entry of each kernel; whatever else was learned stays on the workers.
     kind : (bool, bool)
@@ -121,7 +122,7 @@ class DaskBank(PackedBank):
         precision: str,
         driver_bytes: int,
     ) -> None:
-        super().__init__(bound, X, scales, sample_weight, [], precision)
+        super().__init__(bound, X, scales, sample_weight, precision)
         self._shards, self._holdings, self._kind, self.driver_bytes = shards, list(holdings), kind, driver_bytes
 
     @property
