@@ -35,6 +35,12 @@ from manykernels.kernels.centered import inner_matrix
 # With more kernels than this, only the inner products that are needed are computed.
 MOST_LISTED = 512
 
+# The message where products of two kernels leave the range of doubles, although each kernel's square does not.
+_TOO_LARGE = (
+    "The kernels are too far apart in size to be aligned: their inner products cannot be represented; scale the "
+    "features or normalize the kernels."
+)
+
 
 @dataclass(frozen=True)
 class Aligned:
@@ -164,7 +170,10 @@ def nonnegative(G: np.ndarray, b: np.ndarray) -> np.ndarray:
     array([1., 0.])
     """
     scale = 1.0 / np.sqrt(np.diag(G))
-    values, vectors = np.linalg.eigh(G * np.outer(scale, scale))
+    cosines = G * np.outer(scale, scale)
+    if not np.all(np.isfinite(cosines)):
+        raise ValueError(_TOO_LARGE)
+    values, vectors = np.linalg.eigh(cosines)
     kept = values > 1e-14 * values[-1]
     # G = A'A, and b lies in the range of A' up to rounding, so that this is min ||A d - c||^2.
     A = np.sqrt(values[kept])[:, None] * vectors[:, kept].T

@@ -32,7 +32,7 @@ from typing import Any, cast
 import numpy as np
 
 from manykernels.compute.threads import one_blas_thread
-from manykernels.core.results import UNKNOWN, Certificate, Machine, Result
+from manykernels.core.results import OVERFLOWS, UNKNOWN, Certificate, Machine, Result
 from manykernels.core.solver import Solver
 from manykernels.losses import TotalLoss
 from manykernels.norms import Norm
@@ -211,6 +211,8 @@ class ProjectedGradient:
     def evaluate(self, weights: np.ndarray, start: Machine | None) -> Trial:
         """Solve the machine with these weights to the current tolerance."""
         problem = self.problem
+        if not np.all(np.isfinite(weights)):  # a gradient of the end of the range of doubles has led there
+            raise ValueError(OVERFLOWS)
         machine = problem.solve(problem.bank.combine(weights, out=self.K), start, self.inner_tol)
         self.recorder.n_inner_solves += 1
         forms = problem.bank.derivative_forms(weights, machine.beta).sum(axis=0)
