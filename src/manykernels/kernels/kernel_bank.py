@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from manykernels.compute.threads import one_blas_thread, parallel
+from manykernels.compute.threads import n_threads, one_blas_thread, parallel
 from manykernels.core.notices import warn
 from manykernels.kernels.base import Gaussian, Kernel
 from manykernels.kernels.columns import column_names, describe_columns, resolve_columns
@@ -17,7 +17,7 @@ from manykernels.kernels.missing import check_views, has_gaps
 from manykernels.kernels.precomputed import Precomputed
 from manykernels.kernels.shared_distances import BoundKernel
 
-# Matrices that one thread looks at together.
+# Matrices that one thread looks at together, at most.
 _AT_ONCE = 8
 
 
@@ -112,11 +112,13 @@ class KernelBank:
             raise ValueError(f"stack must hold kernels of one shape, got {sorted(shapes)}.")
         owners = titles if groups is None else [str(group) for group in groups]
 
+        size = max(min(_AT_ONCE, -(-len(stack) // n_threads())), 1)
+
         def share(first: int) -> list[Precomputed]:
-            piece = slice(first, first + _AT_ONCE)
+            piece = slice(first, first + size)
             return Precomputed.sharing(stack[piece], owners[piece], titles[piece])
 
-        return cls(chain.from_iterable(parallel(share, range(0, len(stack), _AT_ONCE))))
+        return cls(chain.from_iterable(parallel(share, range(0, len(stack), size))))
 
     @property
     def plain(self) -> list[Kernel]:

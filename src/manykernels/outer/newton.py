@@ -15,7 +15,8 @@ that provably have weight 0 (:mod:`manykernels.outer.screening`) are not looked 
 interior point before the gap is reached, the closed-form alternation goes on from its weights.
 
 At the end the machine is solved once more with the weights found, without the kernels whose weight vanishes in the
-limit (p = 1), so that weights and dual coefficients are exactly 0 where they should be.
+limit (p = 1), so that weights and dual coefficients are exactly 0 where they should be. Where that misses the gap and
+the point as it is does not, the latter counts.
 """
 
 from __future__ import annotations
